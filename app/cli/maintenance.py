@@ -32,6 +32,7 @@ LABELS = {
     "extraction_runs": "extraction runs",
     "webhook_deliveries": "webhook deliveries",
     "usage": "days of usage",
+    "model_answers": "unused answers of models",
     "checkpoints_archived": "old checkpoints, archived",
     "approvals_expired": "approvals that nobody gave in time",
 }
@@ -74,8 +75,8 @@ def purge_command(
     Everything else that goes with time goes too, as the worker sees to it once an hour:
     memories that expired are archived, and later removed; old checkpoints are archived, and
     approvals that nobody gave in time are ended; old verdicts on refused texts,
-    expired idempotency keys, and old rows about jobs, extractions, webhooks and usage are
-    removed. Safe to repeat, and while the service runs.
+    expired idempotency keys, answers of models that were never used, and old rows about jobs,
+    extractions, webhooks and usage are removed. Safe to repeat, and while the service runs.
     """
     settings = settings_with(data_dir=data_dir)
     age = timedelta(days=settings.purge_days if days is None else days)

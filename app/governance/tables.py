@@ -8,7 +8,7 @@ from app.governance.privacy.models import Erasure
 from app.identity.agents.models import Agent
 from app.identity.projects.models import Project, ProjectMember
 from app.identity.tenants.models import ApiKey, Tenant
-from app.identity.usage.models import Usage
+from app.identity.usage.models import PaidAnswer, Usage
 from app.identity.users.models import User
 from app.memory.extraction.models import ExtractionRun
 from app.memory.feedback.models import MemoryFeedback
@@ -47,9 +47,9 @@ from app.prompting.documents.models import AgentFolder, File, FileChunk, Folder,
 TABLES = (
     Tenant, ApiKey, StoredAnswer, Agent, User, Project, ProjectMember, Session, Message,
     Memory, MemoryHistory, MemoryBucket, GateDecision, MemoryFeedback, Job, ExtractionRun, Usage,
-    Webhook, WebhookDelivery, SessionState, SessionStateSnapshot, SessionSummary, Checkpoint,
-    CheckpointArchive, Approval, SaverCheckpoint, SaverValue, SaverChunk, SaverWrite, Block,
-    AgentBlock, BlockHistory, ContextInjection, GraphEntity, GraphAlias, GraphRelation,
+    PaidAnswer, Webhook, WebhookDelivery, SessionState, SessionStateSnapshot, SessionSummary,
+    Checkpoint, CheckpointArchive, Approval, SaverCheckpoint, SaverValue, SaverChunk, SaverWrite,
+    Block, AgentBlock, BlockHistory, ContextInjection, GraphEntity, GraphAlias, GraphRelation,
     GraphMention, GraphChange, Profile, ProfileValue, ProfileHistory, Folder, AgentFolder, File,
     FileChunk, Passage, Erasure,
 )  # fmt: skip

@@ -12,8 +12,16 @@ from app.main import create_app
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
-from tests.support.api import every_page, ok
-from tests.support.chat_behaviours import by_question, decides, entry, extracts, held, summarises
+from tests.support.api import every_page, execute, ok
+from tests.support.chat_behaviours import (
+    by_question,
+    decides,
+    entry,
+    extracts,
+    held,
+    schema_name_of,
+    summarises,
+)
 from tests.support.conversations import converse, policy, summaries, turns, window
 from tests.support.databases import migrated_database
 from tests.support.locks import holding, until_somebody_waits
@@ -107,6 +115,10 @@ async def asked(chat, count: int) -> None:
             await asyncio.sleep(0.05)
 
 
+def summaries_asked(chat) -> int:
+    return sum(schema_name_of(request) == "summary" for request in chat.requests)
+
+
 async def compacted_once(client: AsyncClient, job_id: str) -> None:
     """One summary stands for what left, all of which was read, and each memory is there once."""
     job = await done(client, job_id)
@@ -155,6 +167,9 @@ class TestKilledWorkers:
         await expire_leases(crash_dsn)
         async with start():
             await compacted_once(client, job_id)
+        assert summaries_asked(answering) == 1
+        kept = "SELECT FROM model_answers WHERE operation = 'summarise'"
+        assert await execute(crash_dsn, kept) == []
 
     @pytest.mark.slow
     async def test_kill_during_the_rescue_loses_nothing(self, client, start, answering):

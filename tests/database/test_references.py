@@ -6,8 +6,7 @@ deleted. Whichever is first, nothing dangles and nobody gets an unexpected error
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import asyncpg
@@ -22,7 +21,7 @@ from app.platform.database.failures import DatabaseBusyError
 from app.runtime import Runtime
 from tests.support.api import append, ok, save
 from tests.support.graph import entity, state
-from tests.support.locks import until_somebody_waits
+from tests.support.locks import committing, until_somebody_waits
 from tests.support.tenants import Caller
 
 
@@ -94,21 +93,6 @@ def copied(case: Case, rows: Rows, tenant_id: str) -> str:
         f"CAST('{json.dumps(changes)}' AS jsonb))).* FROM {case.table} t "
         f"WHERE t.tenant_id = '{tenant_id}' AND t.{case.key} = '{source[case.table]}'"
     )
-
-
-@asynccontextmanager
-async def committing(dsn: str, statement: str) -> AsyncIterator[int]:
-    """A statement that another connection has run and commits after the block; its server."""
-    connection = await asyncpg.connect(dsn)
-    await connection.execute("SET ROLE kemem_owner")
-    transaction = connection.transaction()
-    await transaction.start()
-    assert (await connection.execute(statement)).endswith(" 1")
-    try:
-        yield connection.get_server_pid()
-    finally:
-        await transaction.commit()
-        await connection.close()
 
 
 async def reference_of(dsn: str, case: Case, tenant_id: str) -> list[str | None]:

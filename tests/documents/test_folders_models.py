@@ -1,5 +1,6 @@
 """Documents with models behind a real endpoint: what fails, what is remembered, what is renewed."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -12,6 +13,7 @@ from app.identity.usage.ledger import EmbeddingLedger
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.memory.memories.backfill import ReembedService
 from app.platform.embedded.server import EmbeddedPostgres
+from app.prompting.documents.extract_service import AT_ONCE
 from app.prompting.documents.passage_service import PassageSearchService
 from app.prompting.documents.schemas import PassageSearch
 from app.runtime import Runtime, open_runtime
@@ -22,9 +24,10 @@ from tests.support.databases import migrated_database
 from tests.support.folders import done, folder, ingested, passages_of, upload
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, good, openai_server, refusal
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
-from tests.support.working import over, waiting, working
+from tests.support.working import make_due, over, waiting, working
 
 LOCAL = "wordllama/l2_supercat:256"
 REMOTE = "openai/alpha:64"
@@ -251,6 +254,37 @@ class TestExtracting:
         left = done(await client.get(f"/memories/{memory['memory_id']}"))
         assert left["source_deleted_at"]
         assert left["content"] == wanted
+
+    async def test_a_repeated_job_pays_only_for_what_was_not_read(
+        self, client, far_runtime, dsn, provider
+    ):
+        """A file is read in several runs, each stored by itself."""
+        folder_id = await folder(client)
+        text = "\n\n".join(f"Chapter {n}.\n\n" + f"Rule {n} holds. " * 120 for n in range(60))
+        asked: list[str] = []
+
+        async def read(request):
+            asked.append(str(request.body["messages"]))
+            if len(asked) == 2:
+                return await refusal(500)(request)
+            return await extracts(lambda _: [])(request)
+
+        provider.chat.otherwise = by_question(memories=read)
+        async with working(far_runtime, dsn):
+            file = await ingested(client, folder_id, "rules.txt", text.encode())
+            assert len(await passages_of(client, folder_id, file["file_id"])) > AT_ONCE
+            ordered = done(await client.post(f"/files/{file['file_id']}/extract", json={}))
+            async with asyncio.timeout(PATIENCE):
+                while done(await client.get(f"/jobs/{ordered['job_id']}"))["attempts"] < 2:
+                    await make_due(dsn, "job_id = $1", ordered["job_id"])
+                    await asyncio.sleep(0.05)
+            job = await over(client, ordered["job_id"])
+
+        assert job["status"] == "succeeded", job
+        # The first piece once, and the second until it was answered.
+        assert len(asked) - len(set(asked)) == 1
+        assert asked.count(asked[0]) == 1
+        assert await execute(dsn, "SELECT FROM model_answers") == []
 
 
 class TestReembedding:

@@ -6,6 +6,7 @@ import shutil
 import signal
 import tempfile
 import threading
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,8 +21,16 @@ from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
-from tests.support.api import append, every_page, ok
-from tests.support.chat_behaviours import by_question, entry, extracts, held, schema_name_of
+from tests.support.api import append, every_page, execute, ok, save
+from tests.support.chat_behaviours import (
+    by_question,
+    decides,
+    entry,
+    extracts,
+    held,
+    lines_of,
+    schema_name_of,
+)
 from tests.support.databases import migrated_database
 from tests.support.openai_server import Endpoint, OpenAIServer, openai_server
 from tests.support.patience import PATIENCE
@@ -32,6 +41,9 @@ from tests.support.working import make_due
 
 REPLY = {"role": "assistant", "content": "I see."}
 SAID = "The user lives in Munich."
+TEA = "The user drinks green tea in the morning."
+COFFEE = "The user drinks black coffee in the morning."
+ADDS = decides(lambda *_: {"event": "ADD"})
 
 
 def everything(lines):
@@ -48,7 +60,7 @@ def running_server():
 @pytest.fixture
 def chat(running_server: OpenAIServer):
     running_server.reset()
-    running_server.chat.otherwise = by_question(memories=extracts(everything))
+    running_server.chat.otherwise = by_question(memories=extracts(everything), decisions=ADDS)
     return running_server.chat
 
 
@@ -96,7 +108,16 @@ def start(crash_dsn: str, running_server: OpenAIServer):
 
 def readings(chat: Endpoint) -> int:
     """How often the model was asked what there is to remember."""
-    return sum(schema_name_of(request) == "memories" for request in chat.requests)
+    return len(questions(chat, "memories"))
+
+
+def questions(chat: Endpoint, name: str) -> list[str]:
+    """What the model was asked under this name, whole."""
+    return [
+        str(request.body["messages"])
+        for request in chat.requests
+        if schema_name_of(request) == name
+    ]
 
 
 async def until(condition: Callable[[], Awaitable[object]], seconds: float = PATIENCE) -> None:
@@ -105,9 +126,9 @@ async def until(condition: Callable[[], Awaitable[object]], seconds: float = PAT
             await asyncio.sleep(0.05)
 
 
-async def ordered(client: AsyncClient) -> str:
+async def ordered(client: AsyncClient, said: str = SAID) -> str:
     """A session with one statement, to be read now; the id of the job."""
-    await append(client, "talk", SAID, REPLY)
+    await append(client, "talk", said, REPLY)
     answer = await client.post("/sessions/talk/extract", json={})
     return ok(answer, 202)["job_id"]
 
@@ -197,10 +218,59 @@ class TestKilledWorkers:
 
         await remembered_once(client)
         runs = await every_page(client, "/extractions")
-        assert sorted(run["status"] for run in runs) == ["committed", "extracted"]
+        assert sorted((run["status"], run["calls"]) for run in runs) == [
+            ("committed", 0),
+            ("extracted", 1),
+        ]
+        assert readings(chat) == 1
+        assert await kept(crash_dsn) == []
 
     @pytest.mark.slow
-    async def test_after_the_commit(self, client, start, chat):
+    async def test_while_a_decision_is_awaited(self, client, start, chat, crash_dsn):
+        release = threading.Event()
+        await save(client, TEA, source="ai")
+        chat.script(extracts(everything), held(release, ADDS))
+        async with start() as worker:
+            job_id = await ordered(client, COFFEE)
+            await until(lambda: asyncio.sleep(0, len(questions(chat, "decisions")) == 1))
+            await worker.kill()
+        release.set()
+        assert await kept(crash_dsn) == ["extract"]
+        async with start():
+            await until(lambda: is_over(client, job_id))
+
+        assert readings(chat) == 1
+        await coffee_and_tea(client)
+        assert await kept(crash_dsn) == []
+
+    async def test_with_a_decision_that_is_paid_for(self, client, start, chat, crash_dsn):
+        """Old memories were reviewed in the same call, which a second attempt goes without."""
+        await save(client, TEA, source="ai")
+        await own_old_things(client, crash_dsn)
+        async with start() as worker:
+            await append(client, "talk", COFFEE, REPLY)
+            async with holding(crash_dsn, LOCK_SESSIONS):
+                await make_due(crash_dsn, "kind = 'extract'")
+                await until(lambda: was_used_for(client, "reconcile"))
+                await worker.kill()
+        assert await kept(crash_dsn) == ["extract", "reconcile"]
+        [job] = ok(await client.get("/jobs", params={"kind": "extract"}))["items"]
+        await expire_leases(crash_dsn)
+        async with start():
+            await until(lambda: is_over(client, job["job_id"]))
+
+        assert ok(await client.get(f"/jobs/{job['job_id']}"))["attempts"] == 2
+        asked = Counter([*questions(chat, "memories"), *questions(chat, "decisions")])
+        assert sorted(asked.values()) == [1, 1]
+        [decision] = [r for r in chat.requests if schema_name_of(r) == "decisions"]
+        assert len(lines_of(decision, "due")) == 3
+        await coffee_and_tea(client)
+        usage = {row["operation"]: row["calls"] for row in ok(await client.get("/usage"))["items"]}
+        assert usage["extract"] == usage["reconcile"] == 1
+        assert await kept(crash_dsn) == []
+
+    @pytest.mark.slow
+    async def test_after_the_commit(self, client, start, chat, crash_dsn):
         async with start() as worker:
             job_id = await ordered(client)
             await until(lambda: is_over(client, job_id))
@@ -210,6 +280,7 @@ class TestKilledWorkers:
 
         await remembered_once(client)
         assert readings(chat) == 1
+        assert await kept(crash_dsn) == []
 
     @pytest.mark.slow
     async def test_a_lease_that_ran_out_under_a_living_worker(self, client, start, chat):
@@ -233,6 +304,37 @@ class TestKilledWorkers:
 
 async def is_over(client: AsyncClient, job_id: str) -> bool:
     return await status(client, job_id) in {"succeeded", "dead", "cancelled"}
+
+
+async def was_used_for(client: AsyncClient, operation: str) -> bool:
+    usage = ok(await client.get("/usage", params={"operation": operation}))
+    return bool(usage["items"])
+
+
+async def kept(dsn: str) -> list[str]:
+    """For what answers of models wait to be used, but for those of profiles."""
+    rows = await execute(
+        dsn,
+        "SELECT operation FROM model_answers WHERE operation <> 'profile' ORDER BY create_time",
+    )
+    return [row["operation"] for row in rows]
+
+
+async def own_old_things(client: AsyncClient, dsn: str) -> None:
+    """Three memories that nobody has spoken of for long."""
+    for thing in ("horse", "violin", "kayak"):
+        await save(client, f"The user owns a {thing}.", source="ai")
+    await execute(
+        dsn,
+        "UPDATE memories SET use_count = use_count + 1, update_time = now() - interval '100 days', "
+        "create_time = now() - interval '100 days' WHERE content LIKE '%owns a%'",
+    )
+
+
+async def coffee_and_tea(client: AsyncClient) -> None:
+    """Both drinks are remembered, the new one once."""
+    rows = await every_page(client, "/memories", user_id="ana")
+    assert sorted(row["content"] for row in rows if "drinks" in row["content"]) == [COFFEE, TEA]
 
 
 async def in_log(client: AsyncClient, run_status: str) -> bool:

@@ -94,6 +94,14 @@ async def stored(dsn: str, caller: Caller) -> tuple[list[Any], list[Any]]:
     return [tuple(one) for one in present], [tuple(one) for one in lines]
 
 
+async def kept(dsn: str, caller: Caller) -> list[str]:
+    """For what answers of models wait to be used."""
+    rows = await execute(
+        dsn, "SELECT operation FROM model_answers WHERE tenant_id = $1", caller.tenant_id
+    )
+    return [row["operation"] for row in rows]
+
+
 async def told_once(
     client: AsyncClient, dsn: str, caller: Caller, job: dict[str, Any], text: str
 ) -> None:
@@ -150,11 +158,17 @@ async def test_worker_killed_with_an_answer_is_replaced(
             await worker.kill()
         assert await stored(dsn, acme) == ([], [])
         assert ok(await client.get(f"/jobs/{job_id}"))["status"] == "running"
+        assert await kept(dsn, acme) == ["profile"]
 
     async with start():
         job = await over(client, job_id)
 
     await told_once(client, dsn, acme, job, "a nurse")
+    # The first answer was paid for, and serves.
+    assert len(chat.requests) == 1
+    [row] = ok(await client.get("/usage"))["items"]
+    assert (row["operation"], row["calls"]) == ("profile", 1)
+    assert await kept(dsn, acme) == []
 
 
 async def test_derivation_is_stored_once_when_the_first_worker_resumes(

@@ -25,6 +25,21 @@ async def holding(dsn: str, statement: str) -> AsyncIterator[int]:
         await connection.close()
 
 
+@asynccontextmanager
+async def committing(dsn: str, statement: str) -> AsyncIterator[int]:
+    """A statement that another connection has run and commits after the block; its server."""
+    connection = await asyncpg.connect(dsn)
+    await connection.execute("SET ROLE kemem_owner")
+    transaction = connection.transaction()
+    await transaction.start()
+    assert (await connection.execute(statement)).endswith(" 1")
+    try:
+        yield connection.get_server_pid()
+    finally:
+        await transaction.commit()
+        await connection.close()
+
+
 async def until_somebody_waits(dsn: str, holder: int) -> None:
     """Until somebody waits for what `holding` holds."""
     async with asyncio.timeout(PATIENCE):

@@ -9,6 +9,7 @@ from httpx import AsyncClient
 
 from app.governance.tables import TABLES
 from app.identity.tenants.access import Access
+from app.identity.usage.answer_repository import AnswerRepository
 from app.identity.usage.repository import UsageRepository
 from app.memory.memories.bucket_repository import BucketRepository, VectorBucket
 from app.platform.database.base import new_id
@@ -60,6 +61,13 @@ async def owe(runtime: Runtime, owner: Caller, **whose: str) -> str:
         )
     assert owed is not None
     return owed.job_id
+
+
+async def keep_answer(runtime: Runtime, owner: Caller, **whose: str) -> None:
+    """An answer of a model that waits to be stored."""
+    row = {"answer_key": b"k", "operation": "extract", "purpose": "job:k", "answer": b"{}"}
+    async with runtime.database.begin(owner.tenant_id) as db:
+        await AnswerRepository(db, owner.tenant_id).put(row | whose, asked_at=datetime.now(UTC))
 
 
 async def hold(
@@ -221,6 +229,14 @@ async def build_world(
     await keep_step(client, f"{mark}talk", held["checkpoint_id"], run["extraction_id"])
     await show(runtime, owner, f"{mark}talk", memory_id)
     job_id = await owe(runtime, owner, user_id=f"{mark}ana", agent_id=f"{mark}helper")
+    await keep_answer(
+        runtime,
+        owner,
+        user_id=f"{mark}ana",
+        agent_id=f"{mark}helper",
+        session_id=f"{mark}talk",
+        project_id=f"{mark}apollo",
+    )
     key = await make_key(runtime, owner.tenant_id, "read")
     return World(
         owner,

@@ -26,6 +26,7 @@ from app.conversation.messages.errors import MessageNotFoundError
 from app.conversation.messages.models import Message
 from app.errors import IdTakenError
 from app.identity.tenants.access import Access
+from app.identity.usage.models import PaidAnswer
 from app.platform.database.engine import driver_of
 from app.platform.database.keyset import after
 
@@ -335,6 +336,14 @@ class MessageRepository:
                 "session": f'"session_id":"{self._session_id}"',
                 "message_ids": gone,
             },
+        )
+        # What a model made of them may be kept for a run that has not ended.
+        await self._db.execute(
+            delete(PaidAnswer)
+            .where(
+                PaidAnswer.tenant_id == self._tenant_id, PaidAnswer.session_id == self._session_id
+            )
+            .execution_options(synchronize_session=False)
         )
         return gone
 

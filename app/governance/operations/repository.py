@@ -12,7 +12,8 @@ from sqlalchemy.orm import InstrumentedAttribute
 from app.governance.forgetting.service import KIND as FORGET
 from app.governance.operations.schemas import JobStatus
 from app.identity.tenants.access import Access
-from app.identity.usage.models import Usage
+from app.identity.usage.answer_repository import KEPT
+from app.identity.usage.models import PaidAnswer, Usage
 from app.memory.extraction.models import ExtractionRun
 from app.platform.database.base import TenantOwned
 from app.platform.database.engine import clock_of
@@ -33,6 +34,7 @@ class Retention:
         deliveries: events that webhooks received.
         dead_deliveries: events that could not be delivered.
         usage: the ledger; a year can be compared with the one before.
+        answers: of models, that were paid for and never used.
 
     """
 
@@ -44,6 +46,7 @@ class Retention:
     deliveries: timedelta = timedelta(days=7)
     dead_deliveries: timedelta = timedelta(days=30)
     usage: timedelta = timedelta(days=400)
+    answers: timedelta = KEPT
 
 
 MAINTENANCE_KINDS = ("deliver", "housekeeping")
@@ -63,7 +66,7 @@ class ExpiredRows(NamedTuple):
     rows: ColumnElement[bool]
 
 
-OLD: Final = ("jobs", "extraction_runs", "webhook_deliveries", "usage")
+OLD: Final = ("jobs", "extraction_runs", "webhook_deliveries", "usage", "model_answers")
 """Names of the tables whose old rows are deleted."""
 
 
@@ -114,6 +117,11 @@ def _old_rows(retention: Retention, now: Any) -> Mapping[str, ExpiredRows]:
             Usage,
             (Usage.day, Usage.operation, Usage.model),
             Usage.day < today - literal(retention.usage.days),
+        ),
+        "model_answers": ExpiredRows(
+            PaidAnswer,
+            (PaidAnswer.answer_key,),
+            PaidAnswer.create_time <= now - retention.answers,
         ),
     }
 

@@ -14,6 +14,7 @@ from app.conversation.sessions.models import Session, SessionState, SessionState
 from app.identity.agents.models import Agent
 from app.identity.projects.models import Project, ProjectMember
 from app.identity.tenants.models import ApiKey
+from app.identity.usage.models import PaidAnswer
 from app.identity.users.models import User
 from app.memory.extraction.models import ExtractionRun
 from app.memory.feedback.models import MemoryFeedback
@@ -88,6 +89,7 @@ class Holdings:
             ("answers", StoredAnswer, or_(
                 StoredAnswer.user_id == user_id, _names("user_id", user_id)
             )),
+            ("model_answers", PaidAnswer, _paid_for("user_id", user_id, sessions)),
             ("keys", ApiKey, ApiKey.user_id == user_id),
             ("history", MemoryHistory, or_(
                 MemoryHistory.user_id == user_id, MemoryHistory.memory_id.in_(memories)
@@ -138,6 +140,7 @@ class Holdings:
                 or_(StoredAnswer.user_id.in_(whose), StoredAnswer.user_id.is_(None)),
                 _names("session_id", session_id),
             )),
+            ("model_answers", PaidAnswer, PaidAnswer.session_id == session_id),
             *_short_term(itself, shown=memories),
             ("mentions", GraphMention, GraphMention.memory_id.in_(memories)),
             *rest,
@@ -158,6 +161,7 @@ class Holdings:
         return [
             ("decisions", GateDecision, or_(decisions[2], shared)),
             ("answers", StoredAnswer, _names("project_id", project_id)),
+            ("model_answers", PaidAnswer, PaidAnswer.project_id == project_id),
             ("injections", ContextInjection, ContextInjection.memory_id.in_(memories)),
             *self._graph("project_id", project_id, own),
             *self._derived(own, but=Profile.project_id == project_id),
@@ -194,6 +198,7 @@ class Holdings:
         return [
             ("decisions", GateDecision, or_(decisions[2], extracted)),
             ("answers", StoredAnswer, _names("agent_id", agent_id)),
+            ("model_answers", PaidAnswer, _paid_for("agent_id", agent_id, sessions)),
             *_short_term(sessions, shown=memories),
             ("attached_blocks", AgentBlock, AgentBlock.agent_id == agent_id),
             *self._graph("agent_id", agent_id, own),
@@ -359,6 +364,11 @@ def _short_term(sessions: Select[Any], *, shown: Select[Any]) -> list[Holding]:
             ContextInjection.session_id.in_(sessions), ContextInjection.memory_id.in_(shown)
         )),
     ]  # fmt: skip
+
+
+def _paid_for(owner: str, one: str, sessions: Select[Any]) -> ColumnElement[bool]:
+    """Models' answers to questions about what somebody, or some sessions, said."""
+    return or_(getattr(PaidAnswer, owner) == one, PaidAnswer.session_id.in_(sessions))
 
 
 def _bucket(scope: str, scope_id: str) -> ColumnElement[bool]:

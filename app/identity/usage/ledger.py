@@ -7,13 +7,21 @@ wrote. Tokens of chat models are written as soon as the model has answered: they
 count whatever happens to the result.
 """
 
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import Any, Protocol
 
 import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Principal
+from app.identity.usage.paid_answers import (
+    Answer,
+    AnswerPurpose,
+    AnswerWithCost,
+    ModelQuestion,
+    PaidAnswers,
+)
 from app.identity.usage.quota import Exhausted, Quota, exhausted
 from app.identity.usage.repository import UsageRepository
 from app.language.llm.embedder import EmbeddingOperation, EmbeddingUse
@@ -114,22 +122,15 @@ class LedgerModel(Protocol):
     def model(self) -> str | None: ...
 
 
-class LedgerAnswer(Protocol):
-    """A result with its cost."""
-
-    @property
-    def use(self) -> ModelUse: ...
-
-
-Answer = TypeVar("Answer", bound=LedgerAnswer)
-
-
 class ModelLedger:
-    """Asks models for one kind of work within the tenant's quota, and counts what they spend."""
+    """Asks models for one kind of work within the tenant's quota, counts what they spend, and keeps
+    what they answer until it is stored.
+    """
 
     def __init__(self, database: Database, quota: Quota, operation: str, *, failure: str) -> None:
         """Count under `operation`; `failure` is the event of the log when there is no answer."""
         self._database = database
+        self._answers = PaidAnswers(database)
         self._quota = quota
         self._operation = operation
         self._failure = failure
@@ -140,37 +141,61 @@ class ModelLedger:
             totals = await UsageRepository(db, principal.tenant_id).today()
         return exhausted(totals, self._quota.overridden(principal.config))
 
+    def question(
+        self,
+        asked: LedgerModel,
+        purpose: AnswerPurpose,
+        shown: Any,
+        answer_type: type[Answer],
+        prompt_version: str | None = None,
+    ) -> ModelQuestion[Answer]:
+        """What `asked` is to be asked, as `ask` takes it; `shown` is what its answer depends on."""
+        return ModelQuestion(
+            self._operation, purpose, asked.name, shown, answer_type, prompt_version
+        )
+
     async def ask(
-        self, principal: Principal, asked: LedgerModel, answer: Awaitable[Answer]
+        self,
+        principal: Principal,
+        asked: LedgerModel,
+        question: ModelQuestion[Answer],
+        call: Callable[[], Awaitable[Answer]],
     ) -> Answer:
-        """The answer of `asked`, counted. No transaction is open during the call.
+        """The answer of `asked`, counted; or the kept one to the same question, at no cost.
+
+        No transaction is open during the call. Whoever stores what comes of the answer deletes it
+        with `AnswerRepository.delete`. Rules are asked as they are.
 
         Raises:
             ModelUnavailableError: there is no answer; what was spent is counted.
 
         """
+        tenant_id, model = principal.tenant_id, asked.model
+        if model is None:
+            return await call()
+
+        async def note(db: AsyncSession, answer: AnswerWithCost) -> None:
+            if answer.use.calls:
+                await self._note(db, tenant_id, model, answer.use)
+
         try:
-            given = await answer
+            return await self._answers.ask(tenant_id, question, call, note)
         except ModelUnavailableError as error:
-            await self._note(principal, asked, error.use, failures=1)
+            async with self._database.begin(tenant_id) as db:
+                await self._note(db, tenant_id, model, error.use, failures=1)
             log.warning(self._failure, model=asked.name, reason=error.reason)
             raise
-        await self._note(principal, asked, given.use)
-        return given
 
     async def _note(
-        self, principal: Principal, asked: LedgerModel, use: ModelUse, *, failures: int = 0
+        self, db: AsyncSession, tenant_id: str, model: str, use: ModelUse, *, failures: int = 0
     ) -> None:
-        if asked.model is None:
-            return
-        async with self._database.begin(principal.tenant_id) as db:
-            await UsageRepository(db, principal.tenant_id).note(
-                self._operation,
-                asked.model,
-                calls=use.calls,
-                input_tokens=use.input_tokens,
-                output_tokens=use.output_tokens,
-                failures=failures,
-            )
+        await UsageRepository(db, tenant_id).note(
+            self._operation,
+            model,
+            calls=use.calls,
+            input_tokens=use.input_tokens,
+            output_tokens=use.output_tokens,
+            failures=failures,
+        )
         MODEL_TOKENS.labels(self._operation, "input").inc(use.input_tokens)
         MODEL_TOKENS.labels(self._operation, "output").inc(use.output_tokens)

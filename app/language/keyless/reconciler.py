@@ -41,6 +41,7 @@ class RulesReconciler:
 
     name: Final = "rules/2"
     model: Final = None
+    prompt_version: Final = None
 
     async def reconcile(
         self, questions: Sequence[ReconcileQuestion], agenda: Agenda = NO_AGENDA

@@ -202,6 +202,11 @@ class Reconciler(Protocol):
         """The provider's name of the model; None without one."""
         ...
 
+    @property
+    def prompt_version(self) -> str | None:
+        """As an extractor's."""
+        ...
+
     async def reconcile(
         self, questions: Sequence[ReconcileQuestion], agenda: Agenda = NO_AGENDA
     ) -> Reconciliation:

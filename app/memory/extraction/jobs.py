@@ -33,9 +33,6 @@ from app.platform.work.unit import Work
 
 ENDED = "the session has ended"
 
-RECONCILE_ATTEMPTS = 3
-"""How often the same chunk is tried when it was read, and what it says could not be compared."""
-
 log = structlog.get_logger()
 
 
@@ -121,7 +118,7 @@ class SessionJobs:
         """
         noted: dict[str, Any] = {FAILURE: {"code": error.code, **error.members}}
         async with self._work.write(job, while_disabled=True) as unit:
-            if _is_about_chunk(error, job):
+            if _is_about_chunk(error):
                 # The endpoint answered and will answer so again.
                 if summary or unread.messages == 1:
                     await self._pass_over(unit.db, job, unread, "unreadable")
@@ -239,18 +236,16 @@ def _most(job: ClaimedJob) -> int:
     return most if isinstance(most, int) and 0 < most <= MESSAGES else MESSAGES
 
 
-def _is_about_chunk(
-    error: ModelUnavailableError | EmbeddingUnavailableError, job: ClaimedJob
-) -> bool:
+def _is_about_chunk(error: ModelUnavailableError | EmbeddingUnavailableError) -> bool:
     """Whether less text may be answered where this was not.
 
     A model that cannot be reached is asked for the same chunk again, so that answers that were
-    kept for it are of use; so is one that fails after it has read the chunk, some times.
+    kept for it are of use; so is one that has read the chunk, and decided nothing that is of use.
     """
     return (
         isinstance(error, ModelUnavailableError)
         and error.fault is not None
-        and (not error.reconciling or job.attempts >= RECONCILE_ATTEMPTS)
+        and not error.reconciling
     )
 
 

@@ -1,17 +1,19 @@
 """Extract, and the calls of reconcile: models are asked here, and what they cost is kept at once.
 
-The log of runs and the tenant's usage are written as soon as a model has answered, apart from
-the results and in transactions of their own: tokens that were spent count, whatever becomes of
-what they bought.
+The log of runs, the tenant's usage and the answer itself are written as soon as a model has
+answered, apart from the results and in transactions of their own: tokens that were spent count,
+whatever becomes of what they bought, and a run that is repeated does not ask again.
 """
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from functools import partial
+from typing import Any, Final
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.identity.usage.paid_answers import AnswerPurpose, ModelQuestion, PaidAnswers, digest
 from app.identity.usage.repository import UsageRepository
 from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.extractor import Extraction, Extractor, ModelUse
@@ -23,7 +25,7 @@ from app.language.llm.reconciler import (
     Reconciliation,
 )
 from app.memory.extraction.repository import ExtractionRepository
-from app.memory.extraction.run_state import RunRequest, RunState
+from app.memory.extraction.run_state import RunRequest, RunState, job_purpose
 from app.platform.database.base import new_id
 from app.platform.database.engine import Database
 from app.platform.observability.metrics import EXTRACTION_RUNS, MODEL_TOKENS
@@ -32,12 +34,16 @@ from app.platform.outbox.repository import OutboxRepository
 
 log = structlog.get_logger()
 
+RECONCILE: Final = "reconcile"
+"""What the tenant's usage calls it."""
+
 
 class ModelCalls:
     """Asks extractors and reconcilers, and keeps what it cost before anything else happens."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._answers = PaidAnswers(database)
 
     async def extract(self, state: RunState) -> RunState:
         """The state with what the extractor found, under the id of its entry in the log.
@@ -47,16 +53,20 @@ class ModelCalls:
 
         """
         request, extractor = state.request, state.model.extractor
-        found = Extraction(())
-        if not state.silenced:
-            ask = extractor.summarise if request.summary else extractor.extract
-            try:
-                found = await ask(request.reading)
-            except ModelUnavailableError as error:
-                await self._not_extracted(request, extractor, error)
-                raise
-        extraction_id = await self._extracted(request, extractor, found)
-        return replace(state, extraction_id=extraction_id, extraction=found)
+        state = replace(state, purpose=_purpose(request), extraction_id=new_id("run"))
+        ask = extractor.summarise if request.summary else extractor.extract
+        call = _nothing_said if state.silenced else partial(ask, request.reading)
+        try:
+            found = await self._answers.ask(
+                request.principal.tenant_id,
+                _reading_question(state),
+                call,
+                partial(_log_reading, request, extractor, state.extraction_id),
+            )
+        except ModelUnavailableError as error:
+            await self._not_extracted(request, extractor, error)
+            raise
+        return replace(state, extraction=found)
 
     async def reconcile(
         self, state: RunState, questions: Sequence[ReconcileQuestion], agenda: Agenda
@@ -68,8 +78,15 @@ class ModelCalls:
 
         """
         request, reconciler = state.request, state.model.reconciler
+        if reconciler.model is None:
+            return await reconciler.reconcile(questions, agenda)
         try:
-            answer = await reconciler.reconcile(questions, agenda)
+            return await self._answers.ask(
+                request.principal.tenant_id,
+                _decision_question(state, questions, agenda),
+                partial(reconciler.reconcile, questions, agenda),
+                partial(_count_decisions, request, reconciler.model),
+            )
         except ModelUnavailableError as error:
             error.reconciling = True
             await self._not_reconciled(request, reconciler, error)
@@ -78,22 +95,6 @@ class ModelCalls:
             # The endpoint answered and would answer so again: the old memories must not keep
             # the new statements out.
             return await self.reconcile(state, questions, NO_AGENDA)
-        if answer.use.calls:
-            async with self._database.begin(request.principal.tenant_id) as db:
-                await _note(db, request, "reconcile", reconciler.model, answer.use)
-        return answer
-
-    async def _extracted(self, request: RunRequest, extractor: Extractor, found: Extraction) -> str:
-        extraction_id = new_id("run")
-        row = _row(request, extractor, extraction_id, found.use) | {
-            "status": "extracted",
-            "proposals": len(found.proposals) + len(found.malformed),
-        }
-        async with self._database.begin(request.principal.tenant_id) as db:
-            if not request.preview:
-                await ExtractionRepository(db, request.principal.access).add_run(row)
-            await _note(db, request, request.operation, extractor.model, found.use)
-        return extraction_id
 
     async def _not_extracted(
         self, request: RunRequest, extractor: Extractor, error: ModelUnavailableError
@@ -123,9 +124,115 @@ class ModelCalls:
         self, request: RunRequest, reconciler: Reconciler, error: ModelUnavailableError
     ) -> None:
         async with self._database.begin(request.principal.tenant_id) as db:
-            await _note(db, request, "reconcile", reconciler.model, error.use, failures=1)
+            await _note(db, request, RECONCILE, reconciler.model, error.use, failures=1)
         EXTRACTION_RUNS.labels(request.trigger, "failed").inc()
         log.warning("reconciliation_failed", reason=error.reason, job_id=request.job_id)
+
+
+async def _nothing_said() -> Extraction:
+    return Extraction(())
+
+
+def _purpose(request: RunRequest) -> AnswerPurpose | None:
+    """What the answers of a run are bought for; None for a preview, which keeps none."""
+    if request.preview:
+        return None
+    if request.span is not None:
+        name = f"session:{request.span.session_id}"
+    elif request.job_id is not None:
+        name = job_purpose(request.job_id)
+    else:
+        name = f"request:{digest(_read_by(request)).hex()}"
+    scopes = request.context.scopes
+    return AnswerPurpose(
+        name, scopes.agent_id, scopes.user_id, scopes.project_id, scopes.session_id
+    )
+
+
+def _reading_question(state: RunState) -> ModelQuestion[Extraction] | None:
+    extractor = state.model.extractor
+    if state.purpose is None or state.silenced or extractor.model is None:
+        return None
+    return ModelQuestion(
+        state.request.operation,
+        state.purpose,
+        extractor.name,
+        _read_by(state.request),
+        Extraction,
+        extractor.prompt_version,
+    )
+
+
+def _read_by(request: RunRequest) -> Any:
+    """What an extractor reads and is told to do with it.
+
+    Without the memories that are shown beside it and without the signals of capture, which both
+    may be others when a run is repeated: its messages are read already. A request that is sent
+    again was sent at another time of the same day.
+    """
+    reading = request.reading
+    whole_day = request.job is None
+    turns = [
+        [
+            turn.message_id,
+            turn.role,
+            turn.name,
+            turn.content,
+            turn.said_at.date() if whole_day else turn.said_at,
+            turn.context,
+        ]
+        for turn in reading.turns
+    ]
+    return [turns, reading.prompt, reading.scopes, reading.user_name]
+
+
+def _decision_question(
+    state: RunState, questions: Sequence[ReconcileQuestion], agenda: Agenda
+) -> ModelQuestion[Reconciliation] | None:
+    """Without similarities, of which some embedders give others each time."""
+    if state.purpose is None:
+        return None
+    compared = [
+        [
+            question.proposed,
+            [
+                replace(near, similarity=0.0, possible_duplicate=False)
+                for near in question.neighbours
+            ],
+        ]
+        for question in questions
+    ]
+    reconciler = state.model.reconciler
+    return ModelQuestion(
+        RECONCILE,
+        state.purpose,
+        reconciler.name,
+        [compared, agenda],
+        Reconciliation,
+        reconciler.prompt_version,
+    )
+
+
+async def _log_reading(
+    request: RunRequest,
+    extractor: Extractor,
+    extraction_id: str,
+    db: AsyncSession,
+    found: Extraction,
+) -> None:
+    row = _row(request, extractor, extraction_id, found.use) | {
+        "status": "extracted",
+        "proposals": len(found.proposals) + len(found.malformed),
+    }
+    if not request.preview:
+        await ExtractionRepository(db, request.principal.access).add_run(row)
+    await _note(db, request, request.operation, extractor.model, found.use)
+
+
+async def _count_decisions(
+    request: RunRequest, model: str, db: AsyncSession, answer: Reconciliation
+) -> None:
+    await _note(db, request, RECONCILE, model, answer.use)
 
 
 def _row(
@@ -162,8 +269,8 @@ async def _note(
     *,
     failures: int = 0,
 ) -> None:
-    """Add to the tenant's day; what no model did costs nothing."""
-    if model is None:
+    """Add to the tenant's day; what no model did, or did before, costs nothing."""
+    if model is None or not (use.calls or failures):
         return
     await UsageRepository(db, request.principal.tenant_id).note(
         operation,

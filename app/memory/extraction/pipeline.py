@@ -17,6 +17,8 @@ import structlog
 from app.identity.agents.agent_processors import Processing
 from app.identity.agents.embedders import Embedders
 from app.identity.agents.retention import ForgettingPolicy
+from app.identity.usage.answer_repository import AnswerRepository
+from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.extractor import Malformed
 from app.language.llm.model_catalogue import ExtractionModel
 from app.language.llm.reconciler import Reconciler
@@ -27,7 +29,7 @@ from app.memory.extraction.drafts import Draft, EmbeddedText, embedded
 from app.memory.extraction.evidence import judge
 from app.memory.extraction.graph_writer import names_in
 from app.memory.extraction.known_memories import KnownMemories
-from app.memory.extraction.model_calls import ModelCalls
+from app.memory.extraction.model_calls import RECONCILE, ModelCalls
 from app.memory.extraction.processors import ProcessorFilter
 from app.memory.extraction.reconciliation import DraftReconciliation, RunPlan
 from app.memory.extraction.run_state import (
@@ -164,11 +166,12 @@ class Pipeline:
 
         Raises:
             DatabaseBusyError: somebody changes neighbours faster than this can look.
+            and what `_decide` raises.
 
         """
         plan: RunPlan | None = None
         for _ in range(ROUNDS - 1):
-            plan = await self._reconciliation.plan(state, await self._look(state), plan)
+            state, plan = await self._decide(state, plan)
             try:
                 return await self._transaction.commit(state, plan, finish)
             except ProjectBarredError:
@@ -180,15 +183,47 @@ class Pipeline:
         except NeighboursMovedError as error:
             raise DatabaseBusyError from error
 
+    async def _decide(
+        self, state: RunState, before: RunPlan | None
+    ) -> tuple[RunState, RunPlan | None]:
+        """The plan of the run; None where rules are to decide under the locks.
+
+        That is so from a job's second attempt on, when the model answers and its decisions cannot
+        be used: it would answer so again, and what was said must not be lost.
+
+        Raises:
+            ModelUnavailableError, EmbeddingUnavailableError: nothing was decided; try again.
+
+        """
+        if state.fault is not None:
+            return state, None
+        try:
+            look = await self._look(state)
+            return state, await self._reconciliation.plan(state, look, before)
+        except ModelUnavailableError as error:
+            job = state.request.job
+            if error.fault is None or job is None or job.attempts <= 1:
+                raise
+            log.warning("run_decided_by_rules", fault=error.fault, job_id=job.job_id)
+            return replace(state, fault=error.fault), None
+
     async def _look(self, state: RunState) -> RunSnapshot:
         """What the run is decided among, with old memories where a model is there to look.
 
-        A second attempt goes without those: they must not keep a session from being read.
+        A second attempt goes without those: they must not keep a session from being read. But one
+        for which the model has decided before is shown them again, as it was the same question.
         """
-        job = state.request.job
-        first = job is None or job.attempts <= 1
-        reviews = first and state.model.reconciler.model is not None
-        async with self._database.begin(state.request.principal.tenant_id) as db:
+        job, purpose = state.request.job, state.purpose
+        tenant_id = state.request.principal.tenant_id
+        async with self._database.begin(tenant_id) as db:
+            reviews = state.model.reconciler.model is not None and (
+                job is None
+                or job.attempts <= 1
+                or (
+                    purpose is not None
+                    and await AnswerRepository(db, tenant_id).has(purpose.name, RECONCILE)
+                )
+            )
             threshold = self._rules.saving.threshold(state.embedder)
             look = SnapshotRepository(db, state, threshold)
             agenda = await AgendaRepository(db, state).agenda() if reviews else None

@@ -26,6 +26,8 @@ from app.conversation.sessions.repository import SessionRepository
 from app.identity.agents.retention import Eviction
 from app.identity.projects.models import Project
 from app.identity.tenants.access import Access
+from app.identity.usage.answer_repository import KEPT
+from app.identity.usage.models import PaidAnswer
 from app.identity.users.errors import UserNotFoundError
 from app.identity.users.models import User
 from app.identity.users.repository import visible_user_ids
@@ -241,6 +243,30 @@ class ExtractionRepository:
     async def add_run(self, values: Mapping[str, Any]) -> None:
         """Keep a run in the log; `values` are its columns."""
         await self._db.execute(insert(ExtractionRun).values(tenant_id=self._tenant_id, **values))
+
+    async def paid_up_to(self, session_id: str, watermark: int) -> int | None:
+        """Up to which message a model has read behind the watermark in a run that is not stored,
+        while its answer is kept; None where nothing is.
+        """
+        last: int | None = await self._db.scalar(
+            select(ExtractionRun.last_sequence_no)
+            .join(
+                PaidAnswer,
+                (PaidAnswer.tenant_id == self._tenant_id)
+                & (PaidAnswer.session_id == ExtractionRun.session_id),
+            )
+            .where(
+                ExtractionRun.tenant_id == self._tenant_id,
+                ExtractionRun.session_id == session_id,
+                ExtractionRun.first_sequence_no == watermark + 1,
+                ExtractionRun.status == "extracted",
+                PaidAnswer.operation == "extract",
+                PaidAnswer.create_time > func.now() - KEPT,
+            )
+            .order_by(ExtractionRun.create_time.desc())
+            .limit(1)
+        )
+        return last
 
     async def finish_run(
         self, extraction_id: str, outcomes: Mapping[str, int], maintenance: Mapping[str, Any]

@@ -10,7 +10,9 @@ from typing import Any, Literal, Self
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Principal
+from app.identity.usage.paid_answers import AnswerPurpose
 from app.language.llm.embedder import Embedder
+from app.language.llm.errors import AnswerFault
 from app.language.llm.extractor import Extraction, ExtractionRequest, Malformed, Scope
 from app.language.llm.model_catalogue import ExtractionModel
 from app.memory.extraction.drafts import Buckets, Draft, barred, by_owner
@@ -56,6 +58,8 @@ class RunRequest:
         kept: extracted memories that are as safe as what a person saved.
         hold: keeps what is read where it is, first in the transaction that stores; what it
             raises stores nothing.
+        ends_work: whether nothing of the job would be repeated once it is stored; else models'
+            answers are kept beyond it.
 
     """
 
@@ -74,6 +78,7 @@ class RunRequest:
     ignored: frozenset[str] = frozenset()
     kept: frozenset[str] = frozenset()
     hold: Callable[[AsyncSession], Awaitable[None]] | None = None
+    ends_work: bool = True
 
     @property
     def job_id(self) -> str | None:
@@ -105,7 +110,9 @@ class RunState:
     # Filter: the agent's processors, and whether they left nothing to read.
     chain: ProcessorChain = NO_CHAIN
     silenced: bool = False
-    # Extract: the id under which the answer is logged, and the answer.
+    # Extract: what models' answers are kept for, the id under which the answer is logged, and the
+    # answer.
+    purpose: AnswerPurpose | None = None
     extraction_id: str = ""
     extraction: Extraction = field(default_factory=lambda: Extraction(()))
     # Evidence and gate: one draft per proposal, in order.
@@ -114,6 +121,8 @@ class RunState:
     # relations, by normal form.
     chosen_embedder: Embedder | None = None
     name_vectors: Mapping[str, Any] = field(default_factory=dict)
+    # Reconcile: why rules decide, where the model's decisions could not be used.
+    fault: AnswerFault | None = None
 
     @property
     def open_drafts(self) -> tuple[Draft, ...]:
@@ -146,6 +155,7 @@ class RunResult:
         graph: what the graph learned, counted.
         cut: how many messages are longer than what was read of them.
         experienced: whether what the session taught is among it, or that it taught nothing.
+        fault: why rules decided instead of the model; None where they did not.
 
     """
 
@@ -157,6 +167,7 @@ class RunResult:
     graph: Mapping[str, int] = field(default_factory=dict)
     cut: int = 0
     experienced: bool = False
+    fault: AnswerFault | None = None
 
     @property
     def events(self) -> dict[str, int]:
@@ -171,8 +182,9 @@ class RunResult:
             "upkeep": dict(self.maintenance),
             "graph": dict(self.graph),
             "warnings": {"message_not_read_whole": self.cut} if self.cut else {},
+            "decided_by_rules": self.fault,
         }
-        return {name: counts for name, counts in besides.items() if counts} | {
+        return {name: value for name, value in besides.items() if value} | {
             "extraction_id": self.extraction_id,
             # Deprecated: its former name.
             "run_id": self.extraction_id,
@@ -188,6 +200,11 @@ def replaced(drafts: Iterable[Draft], later: Iterable[Draft]) -> tuple[Draft, ..
     """The drafts, in order, each as `later` has it where it is there."""
     known = {draft.index: draft for draft in later}
     return tuple(known.get(draft.index, draft) for draft in drafts)
+
+
+def job_purpose(job_id: str) -> str:
+    """What the answers of a job that reads no session are kept for."""
+    return f"job:{job_id}"
 
 
 Finish = Callable[[AsyncSession, RunResult], Awaitable[None]]

@@ -227,14 +227,23 @@ class SessionReader:
     async def _unread(
         self, repository: ExtractionRepository, session: Session, most: int
     ) -> _Batch:
-        """As much behind the watermark as one run reads."""
+        """As much behind the watermark as one run reads.
+
+        What an earlier attempt has paid for is read in the same pieces, so that its answer is found
+        whatever was said since.
+        """
         session_id, watermark = session.session_id, session.last_extracted_seq
         to = _evicted(self._job, session)
+        end = session.last_sequence_no if to is None else min(to, session.last_sequence_no)
+        paid = await repository.paid_up_to(session_id, watermark)
+        if paid is not None:
+            to, most = paid, MESSAGES
         found = await repository.after(session_id, watermark, limit=most + 1, to=to)
         context = await repository.before(session_id, watermark, limit=CONTEXT)
         fresh = fitting(found, most)
-        more = len(fresh) < len(found)
-        return _Batch(context, fresh, _up_to(session, fresh, more=more, to=to), more=more)
+        left = len(fresh) < len(found)
+        last = _up_to(session, fresh, more=left, to=to)
+        return _Batch(context, fresh, last, more=left or last < end)
 
 
 def injected(recalled: Sequence[Recalled]) -> list[str]:

@@ -12,6 +12,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.agents.repository import PolicyRepository
 from app.identity.agents.retention import ForgettingPolicy, Policies
+from app.identity.usage.answer_repository import AnswerRepository
 from app.language.llm.embedder import Embedder
 from app.memory.extraction.capacity_writer import CapacityWriter
 from app.memory.extraction.draft_writer import DraftWriter
@@ -72,6 +73,9 @@ class RunTransaction:
             result = await self._write(db, state, plan)
             runs = ExtractionRepository(db, state.request.principal.access)
             await runs.finish_run(result.extraction_id, result.events, result.maintenance)
+            if state.purpose is not None and state.request.ends_work:
+                answers = AnswerRepository(db, state.request.principal.tenant_id)
+                await answers.delete(state.purpose.name)
             EXTRACTION_RUNS.labels(state.request.trigger, "committed").inc()
             await finish(db, result)
         return result
@@ -102,6 +106,7 @@ class RunTransaction:
             graph,
             state.request.cut,
             state.extraction.experienced,
+            state.fault,
         )
 
     async def _policies(

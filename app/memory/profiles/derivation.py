@@ -6,7 +6,8 @@ they were read, under the lock of the profile; a value that the user wrote stays
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import datetime, time
+from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
@@ -19,11 +20,14 @@ from app.identity.agents.profile_slots import profile_slots
 from app.identity.agents.repository import AgentRepository
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Access, Principal
+from app.identity.usage.answer_repository import AnswerRepository
 from app.identity.usage.ledger import ModelLedger
+from app.identity.usage.paid_answers import AnswerPurpose
 from app.identity.usage.quota import Exhausted
 from app.identity.users.repository import UserRepository
 from app.language.llm.profiler import (
     CurrentValue,
+    Derivation,
     DerivedValue,
     Profiler,
     ProfileRequest,
@@ -108,6 +112,12 @@ class DerivationSnapshot:
             ).encode()
         ).hexdigest()
 
+    @property
+    def purpose(self) -> AnswerPurpose:
+        """What a model's answer is kept for."""
+        kind, owner_id = self.owner
+        return AnswerPurpose(f"profile:{kind}:{owner_id}", **{f"{kind}_id": owner_id})
+
 
 @dataclass(frozen=True, slots=True)
 class DerivationResult:
@@ -179,7 +189,15 @@ class ProfileDerivation:
         request = ProfileRequest(
             seen.owner[0], seen.slots, known, seen.now, seen.current, seen.names
         )
-        derivation = await self._ledger.ask(principal, profiler, profiler.derive(request))
+        # On one day the same memories are the same question.
+        day = datetime.combine(request.now, time())
+        shown = [replace(request, now=day, names=frozenset()), sorted(request.names)]
+        question = self._ledger.question(
+            profiler, seen.purpose, shown, Derivation, profiler.prompt_version
+        )
+        derivation = await self._ledger.ask(
+            principal, profiler, question, partial(profiler.derive, request)
+        )
         ended = {one.memory_id for one in known if one.state(seen.now) == "ended"}
         values = [
             replace(value, value=_scrubbed(value.value))
@@ -278,6 +296,8 @@ class ProfileDerivation:
         latest = max((row.update_time for row in seen.rows), default=None)
         await profiles.note(profile, derived_until=latest, **asked)
         await profiles.forget(profile)
+        if profiler.model is not None:
+            await AnswerRepository(db, principal.tenant_id).delete(seen.purpose.name)
         log.info("profile_derived", owner=kind, changed=len(slots), up_to_date=up_to_date)
         return DerivationResult(slots, up_to_date)
 

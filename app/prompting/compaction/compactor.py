@@ -26,12 +26,14 @@ from app.conversation.sessions.repository import SessionRepository, refuse_disab
 from app.conversation.sessions.state_repository import StateRepository
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
+from app.identity.usage.answer_repository import AnswerRepository
 from app.identity.usage.ledger import ModelLedger
+from app.identity.usage.paid_answers import AnswerPurpose
 from app.identity.usage.quota import Exhausted
 from app.identity.users.repository import UserRepository
 from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.model_catalogue import SummariserCatalogue
-from app.language.llm.summariser import Summariser, SummaryLine, SummaryRequest
+from app.language.llm.summariser import Summariser, Summary, SummaryLine, SummaryRequest
 from app.language.llm.tokens import TokenCounter
 from app.language.text.offload import read_text
 from app.language.text.uploads import scrub_upload_mentions
@@ -81,6 +83,12 @@ class CompactionSnapshot:
     ids: Sequence[str] = ()
     lines: Sequence[SummaryLine] = ()
     present: Sequence[SessionSummary] = ()
+
+    @property
+    def purpose(self) -> AnswerPurpose:
+        """What a model's answers are kept for."""
+        user_id, session_id = self.session.user_id, self.session.session_id
+        return AnswerPurpose(f"compact:{session_id}", user_id=user_id, session_id=session_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +226,7 @@ class Compactor:
             reason=options.reason,
             creator=principal.key_id or None,
         )
-        await self._write_text(principal, summariser, request, limits, first)
+        await self._write_text(principal, summariser, request, limits, first, seen.purpose)
         if first.tokens >= seen.eviction.tokens:
             return None
         added, present = [first], [*seen.present, first]
@@ -230,7 +238,7 @@ class Compactor:
                 instructions=options.instructions,
             )
             merged = _merged(parts, merge.level, principal)
-            await self._write_text(principal, summariser, request, limits, merged)
+            await self._write_text(principal, summariser, request, limits, merged, seen.purpose)
             if merged.tokens >= sum(part.tokens for part in parts):
                 break
             added.append(merged)
@@ -244,13 +252,21 @@ class Compactor:
         request: SummaryRequest,
         limits: SummaryLimits,
         row: SessionSummary,
+        purpose: AnswerPurpose,
     ) -> None:
         """Give `row` its text. Raises ModelUnavailableError."""
-        summary = await self._ledger.ask(principal, summariser, summariser.summarise(request))
-        text = await read_text(len(summary.text), self._kept, summary.text)
-        row.content, row.shortened = limits.applied(text, self._counter)
-        if not row.content:
-            raise ModelUnavailableError("bad_answer", fault="empty")
+
+        async def write() -> Summary:
+            summary = await summariser.summarise(request)
+            text = await read_text(len(summary.text), self._kept, summary.text)
+            if not limits.applied(text, self._counter)[0]:
+                # Within the call: what cannot be used is not kept.
+                raise ModelUnavailableError("bad_answer", fault="empty", use=summary.use)
+            return replace(summary, text=text)
+
+        question = self._ledger.question(summariser, purpose, request, Summary)
+        summary = await self._ledger.ask(principal, summariser, question, write)
+        row.content, row.shortened = limits.applied(summary.text, self._counter)
         row.tokens = self._counter.count(row.content)
         row.model = summariser.name
 
@@ -285,6 +301,7 @@ class Compactor:
         if list(await summaries.leaving(session, seen.eviction.to_seq)) != list(seen.ids):
             return CompactionResult("changed")
         snapshot_id, checkpoint_id = await self._keep(db, principal, session.session_id)
+        await AnswerRepository(db, principal.tenant_id).delete(seen.purpose.name)
         await summaries.add_all(written.added)
         await summaries.move(session, seen.eviction.to_seq, written.present)
         await WindowRepository(db, principal.access, session).recount(seen.policy)

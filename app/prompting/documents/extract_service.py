@@ -14,6 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
+from app.identity.usage.answer_repository import AnswerRepository
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest
 from app.language.llm.model_catalogue import ModelCatalogue
 from app.memory.extraction.evidence import EvidenceContext, WritableScopes
@@ -25,7 +26,7 @@ from app.memory.extraction.run_policy import (
     model_for,
     principal_of,
 )
-from app.memory.extraction.run_state import RunRequest, RunResult
+from app.memory.extraction.run_state import RunRequest, RunResult, job_purpose
 from app.memory.graph.triples import draws_graph
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob, Order
@@ -164,6 +165,9 @@ class FileExtractService:
             for event, count in result.events.items():
                 events[event] = events.get(event, 0) + count
             after = passages[-1].ordinal
+        async with self._work.write(job, while_disabled=True) as unit:
+            # Only now: a repeated job begins with the first passage.
+            await AnswerRepository(unit.db, job.tenant_id).delete(job_purpose(job.job_id))
         return {"file_id": file.file_id, "extractor": model.extractor.name, "events": events}
 
     async def _passages(
@@ -217,6 +221,7 @@ def _request(
         },
         graph=draws_graph(config, principal.config),
         hold=partial(_held, principal, file.file_id),
+        ends_work=False,
     )
 
 
