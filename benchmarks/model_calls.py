@@ -24,6 +24,7 @@ from typing import Any, Final
 import asyncpg
 
 from app.evaluation.dataset_file import read_dataset
+from app.memory.memories.refreshes import REQUESTED
 from benchmarks.database import AGENT, open_cluster
 from benchmarks.processes import ROOT, server
 from benchmarks.scripted_model import ScriptedModel, served
@@ -77,8 +78,13 @@ class Desk:
         until = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < until:
             if everything:
-                # Profiles wait some minutes for further changes, of which there are none.
-                await self.owner.execute("UPDATE jobs SET due_at = now() WHERE status = 'pending'")
+                # Profiles wait for further changes. There are none: somebody asks for them.
+                await self.owner.execute(
+                    "UPDATE jobs SET due_at = now(), "
+                    "signals = CASE kind WHEN 'profile' THEN ARRAY[$1] ELSE signals END "
+                    "WHERE status = 'pending'",
+                    REQUESTED,
+                )
                 left = "SELECT count(*) FROM jobs WHERE status IN ('pending', 'running')"
             else:
                 left = "SELECT count(*) FROM sessions WHERE last_extracted_seq < last_sequence_no"
@@ -221,9 +227,11 @@ async def working(dsn: str) -> AsyncIterator[None]:
         await process.wait()
 
 
-async def measure(data: Path, latency: float, names: Sequence[str]) -> dict[str, Any]:
+async def measure(
+    data: Path, latency: float, languages: Sequence[str], names: Sequence[str]
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for language in FILES:
+    for language in languages:
         talk = said_in(data, language)
         for name in names:
             async with open_desk(language, latency) as desk:
@@ -308,11 +316,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="folder of the public data sets")
     parser.add_argument("--label", default="now", help="the part of the result that this replaces")
     parser.add_argument("--only", action="append", choices=list(SCENARIOS), help="these alone")
+    parser.add_argument("--language", action="append", choices=list(FILES), help="this alone")
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/model_calls.json"))
     given = parser.parse_args()
     results = json.loads(given.out.read_text(encoding="utf-8")) if given.out.exists() else {}
-    found = asyncio.run(measure(given.data, LATENCY, given.only or list(SCENARIOS)))
-    results[given.label] = results.get(given.label, {}) | found
+    languages = given.language or list(FILES)
+    found = asyncio.run(measure(given.data, LATENCY, languages, given.only or list(SCENARIOS)))
+    kept = results.setdefault(given.label, {})
+    for name, by_language in found.items():
+        kept[name] = kept.get(name, {}) | by_language
     text = markdown(results)
     print(text)
     given.out.parent.mkdir(parents=True, exist_ok=True)
