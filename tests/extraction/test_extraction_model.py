@@ -8,6 +8,7 @@ from typing import ClassVar
 import pytest
 from httpx import AsyncClient
 
+from app.memory.extraction.snapshot_repository import BESIDES
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from tests.support.api import append, every_page, execute, ok, problem, save
@@ -975,6 +976,73 @@ class TestOneReconciliation:
         [row] = await every_page(client, "/memories", user_id="ana")
         assert (row["content"], row["status"]) == ("The user works at Siemens.", "active")
         assert row["valid_to"][:10] == ends
+
+    async def test_what_is_near_to_nothing_can_be_named(self, client, worker, chat):
+        async def moved(request):
+            lines = lines_of(request, "memory")
+            [flatmate] = [line["id"] for line in lines if "Tang" in line["text"]]
+            [statement] = lines_of(request, "statement")
+            decision = {"statement": statement["id"], "event": "SUPERSEDE", "reason": "Moved."}
+            named = [statement["near"][0], flatmate]
+            return await says({"decisions": [decision | {"memories": named}]})(request)
+
+        chat.otherwise = by_question(memories=extracts(everything), decisions=moved)
+        await read(client, "The user lives in Berlin.", "Tang makes noise at night.", REPLY)
+        await read(client, "The user lives in Munich.", REPLY)
+
+        assert await texts(client) == ["The user lives in Munich."]
+        assert len(await texts(client, status="superseded")) == 2
+
+    @pytest.mark.parametrize("others", [BESIDES - 1, BESIDES, BESIDES + 1])
+    async def test_besides_what_is_near_the_last_ones_said_are_shown(
+        self, client, worker, chat, others
+    ):
+        def message(text: str, minute: int):
+            time = f"2026-01-02T{10 + minute // 60}:{minute % 60:02}:00Z"
+            return {"role": "user", "content": text, "metadata": {"client_time": time}}
+
+        chat.otherwise = by_question(
+            memories=extracts(everything), decisions=decides(lambda *_: {"event": "ADD"})
+        )
+        said = [f"Boat {n} leaks." for n in range(others)]
+        for part in (said[:40], said[40:]):
+            messages = [message(text, said.index(text) + 1) for text in part]
+            await read(client, *messages, REPLY)
+        await read(client, message("用户住在柏林。", 0), REPLY, session_id="old")
+        chat.requests.clear()
+        await read(client, "用户住在慕尼黑。", REPLY, session_id="new")
+
+        [question] = [one for one in chat.requests if schema_name_of(one) == "decisions"]
+        shown = [line["text"] for line in lines_of(question, "memory")]
+        assert shown == ["用户住在柏林。", *reversed(said[-BESIDES:])]
+
+    async def test_an_offer_ends_the_old_job_on_the_first_day_of_the_new_one(
+        self, client, worker, chat
+    ):
+        day = (datetime.now(UTC) + timedelta(days=7)).date()
+        chat.script(
+            extracts(everything),
+            extracts(
+                lambda found: [
+                    entry(
+                        f"The user begins at SAP on {day}.",
+                        found[-2]["id"],
+                        type="event",
+                        valid_from=day.isoformat(),
+                    )
+                ]
+            ),
+            decides(lambda _, near: {"event": "SUPERSEDE", "memories": [near[0]["id"]]}),
+        )
+        await read(client, "The user works at Siemens, not at SAP.", REPLY)
+        await read(client, "I got the offer of SAP.", REPLY)
+
+        [statement] = lines_of(chat.requests[-1], "statement")
+        assert statement["valid_from"] == day.isoformat()
+        rows = {row["content"]: row for row in await every_page(client, "/memories", user_id="ana")}
+        assert rows["The user works at Siemens, not at SAP."]["valid_to"][:10] == day.isoformat()
+        # The event itself is known from now on.
+        assert rows[f"The user begins at SAP on {day}."]["valid_from"] is None
 
     async def test_what_shares_words_is_shown_though_its_vector_is_far(self, client, worker, chat):
         chat.script(extracts(everything), decides(lambda *_: {"event": "ADD"}))

@@ -17,6 +17,7 @@ from app.language.llm.extractor import Proposed
 from app.language.llm.reconciler import (
     NO_AGENDA,
     Agenda,
+    Neighbour,
     ReconcileDecision,
     ReconcileQuestion,
     Reconciliation,
@@ -44,13 +45,17 @@ class RulesReconciler:
     prompt_version: Final = None
 
     async def reconcile(
-        self, questions: Sequence[ReconcileQuestion], agenda: Agenda = NO_AGENDA
+        self,
+        questions: Sequence[ReconcileQuestion],
+        agenda: Agenda = NO_AGENDA,
+        besides: Sequence[Neighbour] = (),
     ) -> Reconciliation:
         """One decision per question, each for itself; the same questions give the same ones.
 
-        Whether an old statement still holds no rule can tell: the agenda is passed over.
+        Whether an old statement still holds no rule can tell: the agenda is passed over, and what
+        is near to no question.
         """
-        del agenda
+        del agenda, besides
         return Reconciliation(tuple(decide(each) for each in questions))
 
 

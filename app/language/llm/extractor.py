@@ -123,6 +123,8 @@ class Proposed:
         attribute: what it gives the value of, as `subject.name` in snake_case
             (`user.residence`), where only one value can hold at a time; else None.
         valid_from, valid_to: when it holds, resolved; None where nothing was said.
+        takes_effect: the day to come on which an event takes place or a decision counts; the
+            statement itself is known from now on, and what it replaces ends on that day.
         expected_valid_days: for how long such a thing usually holds, 1 to LONGEST_VALID_DAYS;
             None where it lasts, or nobody can tell.
         source_error: of a correction, the mistake it mends.
@@ -151,6 +153,12 @@ class Proposed:
     quoted: bool = False
     said_at: datetime | None = None
     speaker: str | None = None
+    takes_effect: datetime | None = None
+
+    @property
+    def begins(self) -> datetime | None:
+        """From when what it says holds; None where nothing was said."""
+        return self.valid_from or self.takes_effect
 
     @property
     def due(self) -> datetime | None:

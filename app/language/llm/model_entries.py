@@ -229,7 +229,8 @@ def read_entry(value: Any, turns: Mapping[str, ConversationTurn], scope: Scope) 
     """
     entry = _checked(_ExtractionEntry, value)
     said_by = [turns[name] for name in entry.evidence if name in turns] or [*turns.values()][-1:]
-    begins, ends, days = _validity(entry, max(turn.said_at for turn in said_by))
+    said_at = max(turn.said_at for turn in said_by)
+    begins, ends, days = _validity(entry, said_at)
     return Proposed(
         content=entry.content,
         memory_type=entry.type,
@@ -242,6 +243,7 @@ def read_entry(value: Any, turns: Mapping[str, ConversationTurn], scope: Scope) 
         source_error=entry.source_error,
         retracts=entry.retracts,
         expected_valid_days=days,
+        takes_effect=entry.valid_from if begins is None else None,
     )
 
 

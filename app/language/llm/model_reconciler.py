@@ -8,6 +8,7 @@ caller.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Annotated, Any, Final
 
 from pydantic import BaseModel, BeforeValidator, ValidationError
@@ -55,13 +56,17 @@ class ModelReconciler:
         return RECONCILE_VERSION
 
     async def reconcile(
-        self, questions: Sequence[ReconcileQuestion], agenda: Agenda = NO_AGENDA
+        self,
+        questions: Sequence[ReconcileQuestion],
+        agenda: Agenda = NO_AGENDA,
+        besides: Sequence[Neighbour] = (),
     ) -> Reconciliation:
         """As the port says; nobody is asked when no question has neighbours."""
         asked = _asked(questions)
         if not asked:
             return Reconciliation(tuple(_alone(question) for question in questions))
-        sheet, maintenance = _Sheet.of(list(asked.values())), MaintenanceSheet.of(agenda)
+        sheet = _Sheet.of(list(asked.values()), besides)
+        maintenance = MaintenanceSheet.of(agenda)
         tokens = 400 + _TOKENS_PER_DECISION * len(asked) + maintenance.tokens
         answer = await self._chat.answer(
             reconcile_prompt(due=bool(agenda.due), parts=bool(agenda.parts)),
@@ -104,7 +109,7 @@ class _Sheet:
     statements: Mapping[str, str]
 
     @classmethod
-    def of(cls, questions: Sequence[ReconcileQuestion]) -> "_Sheet":
+    def of(cls, questions: Sequence[ReconcileQuestion], besides: Sequence[Neighbour]) -> "_Sheet":
         """Each memory once, before the statements that it is near to."""
         statements = {
             question.statement_id or f"q{number}": f"q{number}"
@@ -112,11 +117,11 @@ class _Sheet:
         }
         memories: dict[str, str] = {}
         lines: list[str] = []
-        for question in questions:
-            for near in question.neighbours:
-                if near.memory_id not in memories and near.memory_id not in statements:
-                    memories[near.memory_id] = f"n{len(memories) + 1}"
-                    lines.append(_memory(near, memories[near.memory_id]))
+        near_to_any = chain.from_iterable(question.neighbours for question in questions)
+        for near in chain(near_to_any, besides):
+            if near.memory_id not in memories and near.memory_id not in statements:
+                memories[near.memory_id] = f"n{len(memories) + 1}"
+                lines.append(_memory(near, memories[near.memory_id]))
         names = memories | statements
         lines += [
             _statement(question, f"q{number}", names)
@@ -155,7 +160,7 @@ def _statement(question: ReconcileQuestion, name: str, names: Mapping[str, str])
         type=proposed.memory_type,
         attribute=proposed.attribute,
         speaker=proposed.speaker,
-        valid_from=day(proposed.valid_from),
+        valid_from=day(proposed.begins),
         valid_to=last_day(proposed.valid_to),
         due=day(proposed.due),
         said=day(proposed.said_at),

@@ -13,8 +13,8 @@ from app.language.llm.chat import JsonSchema
 from app.language.llm.extractor import Scope
 from app.language.text.prompt_text import escape_line
 
-EXTRACTION_VERSION: Final = "extraction/7"
-RECONCILE_VERSION: Final = "reconcile/5"
+EXTRACTION_VERSION: Final = "extraction/8"
+RECONCILE_VERSION: Final = "reconcile/6"
 
 _DATA: Final = """\
 # What you are given
@@ -57,11 +57,11 @@ works.
 # How to write an entry
 - content: one statement in one sentence that can be understood alone, about the user in the \
 third person, in the language of the message that says it. Two facts (an employer, years of \
-experience) are two entries, and what they share stands in each; things of a kind (hobbies) may \
-be one. Never translate. Keep names, numbers and units letter for letter. Instead of "it" or \
-"there", write what is meant; instead of a relative time, the date, counted from the time of the \
-message that says it: a weekday with "next" is the first one after that day, one with 下周 that of \
-the calendar week after.
+experience) are two entries, and what they share stands in each, but none says again what another \
+one says; things of a kind (hobbies) may be one. Never translate. Keep names, numbers and units \
+letter for letter. Instead of "it" or "there", write what is meant; instead of a relative time \
+("now", "the last one"), the date or month, counted from the time of the message that says it: a \
+weekday with "next" is the first one after that day, one with 下周 that of the calendar week after.
 - type: preference (what they like or want done in a certain way), fact (what is or was so), \
 skill (what they can do), habit (how they act), event (what happened or will happen), context \
 (what they are busy with now), constraint (what must or must not be), decision (what was \
@@ -186,13 +186,14 @@ is in that person's own words; two people's words are about two people.
 - NONE: a memory or an earlier statement says the same already, in whatever words; name it.
 - SUPERSEDE: memories held until now, and the statement holds instead: the same subject and the \
 same matter with another value; a plan that is carried out or given up; a goal that is reached or \
-changed; something that has ended; an earlier statement that it says whole and more. Name all that \
-it ends, in whatever words or under whatever attribute they stand, but each memory in one decision \
-alone. When one of them also says something else that still holds, name that one first, and \
-content is one sentence with that rest; otherwise content is null. What happened once stays true, \
-and what was said before a memory does not replace it. What is settled to hold from a later day, \
-its valid_from, replaces a memory too, which then holds until that day; a mere plan changes \
-nothing yet.
+changed; something that has ended; an earlier statement that it says whole and more; and what \
+cannot be so any longer because of it, also what nobody has taken back (who moves out has no more \
+the flatmate, the rent and the search for a flat). Name all that it ends, in whatever words or \
+under whatever attribute they stand, but each memory in one decision alone. When one of them also \
+says something else that still holds, name that one first, and content is one sentence with that \
+rest; otherwise content is null. What happened once stays true, and what was said before a memory \
+does not replace it. What is settled to hold from a later day, its valid_from, replaces a memory \
+too, which then holds until that day; a mere plan changes nothing yet.
 - UPDATE: the statement gives what one memory says more exactly, and nothing of it has become \
 wrong. Name it; content is one sentence with all that both say.
 - MERGE: the statement and two or more memories are one matter in pieces. Name them; content is \

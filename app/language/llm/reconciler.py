@@ -208,7 +208,10 @@ class Reconciler(Protocol):
         ...
 
     async def reconcile(
-        self, questions: Sequence[ReconcileQuestion], agenda: Agenda = NO_AGENDA
+        self,
+        questions: Sequence[ReconcileQuestion],
+        agenda: Agenda = NO_AGENDA,
+        besides: Sequence[Neighbour] = (),
     ) -> Reconciliation:
         """One decision per question, in the order of what was said; questions without neighbours
         need not be asked.
@@ -216,6 +219,7 @@ class Reconciler(Protocol):
         Args:
             agenda: what a model that is asked looks at besides. It is no reason to ask one,
                 and without a model nothing on it changes.
+            besides: what else is remembered, near to no question, that a model may name as well.
 
         Raises:
             ModelUnavailableError: nothing was decided; try again.

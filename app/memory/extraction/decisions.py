@@ -12,7 +12,12 @@ from app.language.llm.reconciler import Neighbour, ReconcileDecision
 from app.memory.extraction.drafts import Draft
 
 MOST_REMOVALS = 10
-"""How many memories one run may end."""
+"""How many memories one run may end, where it brings few statements."""
+
+REMOVALS_A_STATEMENT = 3
+"""How many it may end for each of its statements, where that is more: one that tells of a move may
+end the rent, the flatmate and the plan to move.
+"""
 
 _NEEDED = {"UPDATE": (1, 1), "SUPERSEDE": (1, 20), "MERGE": (1, 20), "DELETE": (1, 20)}
 """How many memories each event names."""
@@ -36,6 +41,11 @@ class DecisionLimits:
 
     left: int = MOST_REMOVALS
     changed: frozenset[str] = frozenset()
+
+    @classmethod
+    def of_run(cls, statements: int) -> "DecisionLimits":
+        """What a run of so many statements may do."""
+        return cls(max(MOST_REMOVALS, REMOVALS_A_STATEMENT * statements))
 
     def allow(self, removals: int) -> bool:
         """Whether so many memories may still be ended."""
@@ -81,7 +91,7 @@ def permitted(
     objection = _objection(draft, replace(decision, memory_ids=wanted), limits)
     removed = decision.event in _ENDS
     if objection is None and removed and not limits.allow(len(wanted)):
-        objection = f"a run ends at most {MOST_REMOVALS} memories"
+        objection = "a run ends only so many memories"
     if objection is not None:
         # A statement is kept beside what may not be touched, which it contradicts where it was to
         # take its place; a retraction changes nothing.

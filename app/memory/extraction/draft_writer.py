@@ -195,7 +195,7 @@ class DraftWriter:
         it was said.
         """
         proposed = draft.proposed
-        return proposed.valid_from or min(proposed.said_at or self._now, self._now)
+        return proposed.begins or min(proposed.said_at or self._now, self._now)
 
     async def _update(self, draft: Draft) -> Draft:
         row = await self._target(draft.target_ids[0])
@@ -222,7 +222,7 @@ class DraftWriter:
         """
         previous = []
         proposed = draft.proposed
-        begins = proposed.valid_from or proposed.valid_to or self._begins(draft)
+        begins = proposed.begins or proposed.valid_to or self._begins(draft)
         for place, memory_id in enumerate(draft.target_ids):
             row = await self._target(memory_id)
             previous.append(row.content)
@@ -300,7 +300,7 @@ class DraftWriter:
         base = dict(self._request.base if draft.base is None else draft.base)
         metadata = base.pop("metadata_", {}) | {"extractor": self._extractor}
         begins = proposed.valid_from
-        if begins is None and draft.event in {"SUPERSEDE", "MERGE"}:
+        if begins is None and draft.event in {"SUPERSEDE", "MERGE"} and not proposed.takes_effect:
             begins = self._begins(draft)
         columns = {
             "tenant_id": self._request.principal.tenant_id,

@@ -141,6 +141,7 @@ def plan_maintenance(
     """
     if shown is None or answer is None:
         return MaintenancePlan(limits.left, None if shown is None else AgendaSnapshot())
+    limits = replace(limits, left=min(limits.left, MOST_REMOVALS))
     said_again = {draft.memory_id for draft in drafts if draft.event == "NONE"}
     unknown = sum(review.memory_id not in shown.due for review in answer.reviews)
     given = {review.memory_id: review for review in reversed(answer.reviews)}

@@ -20,6 +20,7 @@ from app.language.llm.extractor import Extraction, Extractor, ModelUse
 from app.language.llm.reconciler import (
     NO_AGENDA,
     Agenda,
+    Neighbour,
     ReconcileQuestion,
     Reconciler,
     Reconciliation,
@@ -69,7 +70,11 @@ class ModelCalls:
         return replace(state, extraction=found)
 
     async def reconcile(
-        self, state: RunState, questions: Sequence[ReconcileQuestion], agenda: Agenda
+        self,
+        state: RunState,
+        questions: Sequence[ReconcileQuestion],
+        agenda: Agenda,
+        besides: Sequence[Neighbour] = (),
     ) -> Reconciliation:
         """One decision per question, and what is to become of the agenda.
 
@@ -84,7 +89,7 @@ class ModelCalls:
             return await self._answers.ask(
                 request.principal.tenant_id,
                 _decision_question(state, questions, agenda),
-                partial(reconciler.reconcile, questions, agenda),
+                partial(reconciler.reconcile, questions, agenda, besides),
                 partial(_count_decisions, request, reconciler.model),
             )
         except ModelUnavailableError as error:
@@ -94,7 +99,7 @@ class ModelCalls:
                 raise
             # The endpoint answered and would answer so again: the old memories must not keep
             # the new statements out.
-            return await self.reconcile(state, questions, NO_AGENDA)
+            return await self.reconcile(state, questions, NO_AGENDA, besides)
 
     async def _not_extracted(
         self, request: RunRequest, extractor: Extractor, error: ModelUnavailableError

@@ -6,7 +6,7 @@ what was said; rules cost nothing, so each draft is decided about among what bec
 ones.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.language.llm.reconciler import (
@@ -56,7 +56,11 @@ class RunPlan:
         }
 
     def _moved(self, index: int, now: Neighbours) -> bool:
-        return index not in now or now[index].versions != self.neighbours[index].versions
+        before, after = self.neighbours[index], now.get(index)
+        if after is None or after.versions != before.versions:
+            return True
+        named = self.asked[index].memory_ids if index in self.asked else ()
+        return any(before.besides.get(each) != after.besides.get(each) for each in named)
 
 
 class DraftReconciliation:
@@ -96,8 +100,9 @@ class DraftReconciliation:
         answer: Reconciliation | None = None
         if any(draft.neighbours for draft in questions):
             agenda = NO_AGENDA if snapshot.agenda is None else snapshot.agenda.agenda
+            besides = _besides(state, neighbours, questions)
             answer = await self._calls.reconcile(
-                state, [draft.question for draft in questions], agenda
+                state, [draft.question for draft in questions], agenda, besides
             )
             given = zip(questions, answer.decisions, strict=True)
             known |= {draft.index: decision for draft, decision in given}
@@ -153,7 +158,7 @@ async def _by_rules(
 ) -> RunPlan:
     """Every open draft decided by rules, among what became of the earlier ones."""
     related = RelatedDrafts(state.open_drafts, state.embedder.neighbour_floor)
-    limits = DecisionLimits()
+    limits = DecisionLimits.of_run(len(state.open_drafts))
     decided: dict[int, Draft] = {}
     for proposal in state.open_drafts:
         near = related.decided(proposal, neighbours[proposal.index].neighbours, decided)
@@ -173,7 +178,7 @@ def _carried_out(
     given: Mapping[int, ReconcileDecision],
 ) -> tuple[tuple[Draft, ...], DecisionLimits]:
     """What a model decided about all drafts at once, one after the other; and what is left."""
-    limits = DecisionLimits()
+    limits = DecisionLimits.of_run(len(state.open_drafts))
     decided: dict[int, Draft] = {}
     for proposal in state.open_drafts:
         shown = _all_shown(proposal, state, neighbours)
@@ -191,7 +196,23 @@ def _all_shown(draft: Draft, state: RunState, neighbours: Neighbours) -> list[Ne
     for other in state.buckets[draft.owner]:
         for near in neighbours[other.index].neighbours:
             found.setdefault(near.memory_id, replace(near, similarity=0.0))
+    for near, _ in neighbours[draft.index].besides.values():
+        found.setdefault(near.memory_id, near)
     return list(found.values())
+
+
+def _besides(
+    state: RunState, neighbours: Neighbours, questions: Sequence[Draft]
+) -> tuple[Neighbour, ...]:
+    """What a model is shown of the buckets beside the neighbours of what it is asked about."""
+    near = {each.memory_id for draft in questions for each in draft.neighbours}
+    found = {
+        memory_id: memory
+        for drafts in state.buckets.values()
+        for memory_id, (memory, _) in neighbours[drafts[0].index].besides.items()
+        if memory_id not in near
+    }
+    return tuple(found.values())
 
 
 def _is_known(draft: Draft, neighbours: Neighbours) -> bool:

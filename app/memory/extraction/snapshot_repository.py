@@ -3,7 +3,7 @@ before anything is stored.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from pgvector.sqlalchemy import SPARSEVEC
@@ -29,6 +29,7 @@ from app.memory.extraction.drafts import Draft
 from app.memory.extraction.maintenance import (
     AgendaSnapshot,
 )
+from app.memory.extraction.repository import DERIVED
 from app.memory.extraction.run_state import RunState
 from app.memory.extraction.shared_words import CANDIDATES, asked_vector, sharing_words
 from app.memory.memories.models import Memory
@@ -41,6 +42,10 @@ NEAREST = 10
 
 SHOWN = 10
 """How many a model is shown beside a proposal: what has its attribute, shares words, is near."""
+
+BESIDES = 60
+"""How many more of a bucket a model is shown, the last ones said: a move ends a flat-share, a rent
+and a search for a flat, whose words and vectors are far from its own."""
 
 EXPERIENCE = "experience"
 
@@ -59,6 +64,9 @@ class DraftNeighbours:
     versions: frozenset[tuple[str, int]]
     same_text: str | None
     """Id of the memory that says exactly that."""
+    besides: Mapping[str, tuple[Neighbour, int]] = field(default_factory=dict)
+    """Other memories of the bucket that a model is shown, with their versions, by id; only those
+    that it names must not have changed."""
 
 
 Neighbours = Mapping[int, DraftNeighbours]
@@ -99,9 +107,29 @@ class SnapshotRepository:
             near = await self._nearest(owner, drafts)
             others = await self._by_text_or_attribute(owner, drafts)
             words = await self._by_words(owner, drafts) if self._by_model else [[]] * len(drafts)
+            besides = await self._besides(owner) if self._by_model else {}
             for draft, rows, alike in zip(drafts, near, words, strict=True):
-                found[draft.index] = self._neighbours_of(draft, rows, others, alike)
+                own = self._neighbours_of(draft, rows, others, alike)
+                found[draft.index] = replace(own, besides=besides)
         return found
+
+    async def _besides(self, owner: MemoryOwner) -> dict[str, tuple[Neighbour, int]]:
+        said = func.coalesce(Memory.said_at, Memory.create_time)
+        statement: Select[Any] = select(*_NEIGHBOUR)
+        rows: Sequence[Row[Any]] = (
+            await self._db.execute(
+                statement.where(self._bucket(owner), DERIVED, Memory.memory_type != EXPERIENCE)
+                .order_by(said.desc(), Memory.memory_id)
+                .limit(BESIDES)
+            )
+        ).all()
+        return {
+            row.memory_id: (
+                _neighbour(row, 0.0, 1.0, kept=row.memory_id in self._kept),
+                row.version,
+            )
+            for row in rows
+        }
 
     def _neighbours_of(
         self,

@@ -217,6 +217,11 @@ def test_a_run_ends_at_most_ten_memories(wanted):
     assert events.count("ADD") == max(wanted - MOST_REMOVALS, 0)
 
 
+@pytest.mark.parametrize(("statements", "most"), [(1, 10), (3, 10), (4, 12), (10, 30)])
+def test_a_run_of_many_statements_ends_more(statements, most):
+    assert DecisionLimits.of_run(statements).left == most
+
+
 def test_updates_are_no_removals():
     drafts = [draft(neighbour(f"mem_{n}"), index=n) for n in range(MOST_REMOVALS + 5)]
     decisions = [ReconcileDecision("UPDATE", (f"mem_{n}",), "More.") for n in range(len(drafts))]
