@@ -283,6 +283,28 @@ class TestCurrent:
 
         assert ("profession" in values(await profile(client))) == stays
 
+    async def test_value_of_a_slot_that_is_gone_is_no_slot_to_empty(
+        self, client, chat, written
+    ) -> None:
+        """It is shown still, so a model may name it."""
+        agent = ok(await client.get("/users/ana"))["agent_id"]
+        config = {"profile_model": "openai/teller"}
+        slot = {"topic": "diet", "sub_topic": "sweets", "description": "Which."}
+        body = {"config": config | {"profile_slots": [slot]}}
+        ok(await client.patch(f"/agents/{agent}", json=body))
+        await save(client, "The user loves fudge.")
+        chat.otherwise = tells(value("slots.diet.sweets", "fudge", "m1"))
+        await derive(client)
+        body = {"config": config | {"profile_slots": []}}
+        ok(await client.patch(f"/agents/{agent}", json=body))
+        await save(client, "The user lives in Porto.")
+        chat.otherwise = tells(
+            value("slots.diet.sweets", None, gone="There is no such slot."),
+            value("attributes.background", "Porto", "m1"),
+        )
+
+        assert (await derive(client))["changed"] == ["attributes.background"]
+
     async def test_user_value_cannot_be_emptied(self, client, chat, written) -> None:
         await save(client, "The user lives in Porto.")
         chat.otherwise = tells(value("attributes.username", None, gone="Nobody says so."))

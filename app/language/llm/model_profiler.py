@@ -154,7 +154,7 @@ class ModelProfiler:
         for value in (_read(entry, by_name, ids) for entry in entries):
             if value is not None:
                 first.setdefault(value.slot, value)
-        there = {value.slot for value in request.current} - fixed
+        there = {value.slot for value in request.current} & by_name.keys()
         cleared = [slot for slot in map(_gone, entries) if slot in there and slot not in first]
         return Derivation(list(first.values()), cleared, answer.use)
 
