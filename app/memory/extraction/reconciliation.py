@@ -49,10 +49,13 @@ class RunPlan:
 
     def answers_for(self, now: Neighbours) -> dict[int, ReconcileDecision]:
         """What was decided about drafts whose neighbours are the same, which nobody need be asked
-        about again.
+        about again; a decision may name neighbours of other drafts, too.
         """
+        changed = {memory_id for memory_id, _ in _versions(self.neighbours) ^ _versions(now)}
         return {
-            index: decision for index, decision in self.asked.items() if not self._moved(index, now)
+            index: decision
+            for index, decision in self.asked.items()
+            if not self._moved(index, now) and changed.isdisjoint(decision.memory_ids)
         }
 
     def _moved(self, index: int, now: Neighbours) -> bool:
@@ -61,6 +64,10 @@ class RunPlan:
             return True
         named = self.asked[index].memory_ids if index in self.asked else ()
         return any(before.besides.get(each) != after.besides.get(each) for each in named)
+
+
+def _versions(neighbours: Neighbours) -> set[tuple[str, int]]:
+    return {each for near in neighbours.values() for each in near.versions}
 
 
 class DraftReconciliation:
