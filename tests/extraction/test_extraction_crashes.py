@@ -254,6 +254,7 @@ class TestKilledWorkers:
                 await until(lambda: was_used_for(client, "reconcile"))
                 await worker.kill()
         assert await kept(crash_dsn) == ["extract", "reconcile"]
+        await a_day_passes(crash_dsn)
         [job] = ok(await client.get("/jobs", params={"kind": "extract"}))["items"]
         await expire_leases(crash_dsn)
         async with start():
@@ -268,6 +269,33 @@ class TestKilledWorkers:
         usage = {row["operation"]: row["calls"] for row in ok(await client.get("/usage"))["items"]}
         assert usage["extract"] == usage["reconcile"] == 1
         assert await kept(crash_dsn) == []
+
+    async def test_a_decision_is_not_used_once_a_memory_beside_it_says_something_else(
+        self, client, start, chat, crash_dsn
+    ):
+        """The model was shown it, and may have named it."""
+        await save(client, TEA, source="ai")
+        far = await save(client, "用户在柏林租房。", source="ai")
+        async with start() as worker:
+            await append(client, "talk", COFFEE, REPLY)
+            async with holding(crash_dsn, LOCK_SESSIONS):
+                await make_due(crash_dsn, "kind = 'extract'")
+                await until(lambda: was_used_for(client, "reconcile"))
+                await worker.kill()
+        body = {"content": "用户在慕尼黑租房。"}
+        ok(await client.patch(f"/memories/{far['memory_id']}", json=body))
+        [job] = ok(await client.get("/jobs", params={"kind": "extract"}))["items"]
+        await expire_leases(crash_dsn)
+        async with start():
+            await until(lambda: is_over(client, job["job_id"]))
+
+        assert readings(chat) == 1
+        shown = [
+            {line["text"] for line in lines_of(r, "memory")}
+            for r in chat.requests
+            if schema_name_of(r) == "decisions"
+        ]
+        assert shown == [{TEA, "用户在柏林租房。"}, {TEA, "用户在慕尼黑租房。"}]
 
     @pytest.mark.slow
     async def test_after_the_commit(self, client, start, chat, crash_dsn):
@@ -328,6 +356,15 @@ async def own_old_things(client: AsyncClient, dsn: str) -> None:
         dsn,
         "UPDATE memories SET use_count = use_count + 1, update_time = now() - interval '100 days', "
         "create_time = now() - interval '100 days' WHERE content LIKE '%owns a%'",
+    )
+
+
+async def a_day_passes(dsn: str) -> None:
+    """Since the old things were spoken of, and not for the answers."""
+    await execute(
+        dsn,
+        "UPDATE memories SET use_count = use_count + 1, update_time = update_time "
+        "- interval '1 day' WHERE content LIKE '%owns a%'",
     )
 
 

@@ -237,6 +237,26 @@ class TestRepeatedRuns:
 
         assert asked(chat, "memories") == 2
 
+    async def test_a_chunk_that_other_instructions_make_unreadable_is_halved(
+        self, client, worker, chat
+    ):
+        """What was paid for with the former instructions does not say how much is read."""
+        deciding(chat, refusal(500), ADDS)
+        await append(client, "talk", COFFEE, "The user owns a boat.")
+        job_id = await order(client)
+        await attempted(client, job_id)
+
+        async def read(request):
+            many = len(lines_of(request, "message")) > 1
+            return await (cut_off('{"memories": [') if many else extracts(everything))(request)
+
+        chat.otherwise = by_question(memories=read, decisions=ADDS)
+        ok(await client.post("/sessions/talk/extract", json={"prompt": "Drinks alone."}), 202)
+        await until_read(client)
+
+        assert await texts(client) == [COFFEE, TEA, "The user owns a boat."]
+        assert await kept(client) == []
+
     async def test_a_request_that_is_sent_again_pays_for_the_decisions_alone(self, client, chat):
         deciding(chat, refusal(500), ADDS)
         body = {"messages": COFFEE, "user_id": "ana"}

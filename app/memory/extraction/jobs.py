@@ -17,13 +17,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.conversation.messages.capture import time_said
 from app.conversation.sessions.jobs import EXTRACT, RESCUE, TO_SEQ, read_now, rescue_now
 from app.conversation.sessions.repository import SessionRepository
+from app.identity.usage.answer_repository import AnswerRepository
 from app.language.llm.errors import EmbeddingUnavailableError, ModelUnavailableError
 from app.language.llm.model_catalogue import ModelCatalogue
 from app.memory.extraction.errors import FAILURE
 from app.memory.extraction.pipeline import Pipeline
 from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.run_policy import DISABLED, SWITCHED_OFF, RunLimits, model_for
-from app.memory.extraction.run_state import RunResult, Trigger
+from app.memory.extraction.run_state import RunResult, Trigger, session_purpose
 from app.memory.extraction.session_reader import MESSAGES, SessionReader, UnreadMessages
 from app.memory.memories.record_repository import RecordRepository, rewrite
 from app.platform.jobs.errors import DeferJobError
@@ -119,7 +120,10 @@ class SessionJobs:
         noted: dict[str, Any] = {FAILURE: {"code": error.code, **error.members}}
         async with self._work.write(job, while_disabled=True) as unit:
             if _is_about_chunk(error):
-                # The endpoint answered and will answer so again.
+                # The endpoint answered and will answer so again. What is kept answers another
+                # question, and would keep the next one as long.
+                answers = AnswerRepository(unit.db, job.tenant_id)
+                await answers.delete(session_purpose(unread.session.session_id))
                 if summary or unread.messages == 1:
                     await self._pass_over(unit.db, job, unread, "unreadable")
                     return True

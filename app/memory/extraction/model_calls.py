@@ -26,7 +26,7 @@ from app.language.llm.reconciler import (
     Reconciliation,
 )
 from app.memory.extraction.repository import ExtractionRepository
-from app.memory.extraction.run_state import RunRequest, RunState, job_purpose
+from app.memory.extraction.run_state import RunRequest, RunState, job_purpose, session_purpose
 from app.platform.database.base import new_id
 from app.platform.database.engine import Database
 from app.platform.observability.metrics import EXTRACTION_RUNS, MODEL_TOKENS
@@ -88,7 +88,7 @@ class ModelCalls:
         try:
             return await self._answers.ask(
                 request.principal.tenant_id,
-                _decision_question(state, questions, agenda),
+                _decision_question(state, questions, agenda, besides),
                 partial(reconciler.reconcile, questions, agenda, besides),
                 partial(_count_decisions, request, reconciler.model),
             )
@@ -143,7 +143,7 @@ def _purpose(request: RunRequest) -> AnswerPurpose | None:
     if request.preview:
         return None
     if request.span is not None:
-        name = f"session:{request.span.session_id}"
+        name = session_purpose(request.span.session_id)
     elif request.job_id is not None:
         name = job_purpose(request.job_id)
     else:
@@ -192,30 +192,33 @@ def _read_by(request: RunRequest) -> Any:
 
 
 def _decision_question(
-    state: RunState, questions: Sequence[ReconcileQuestion], agenda: Agenda
+    state: RunState,
+    questions: Sequence[ReconcileQuestion],
+    agenda: Agenda,
+    besides: Sequence[Neighbour],
 ) -> ModelQuestion[Reconciliation] | None:
-    """Without similarities, of which some embedders give others each time."""
+    """Without similarities, of which some embedders give others each time, and without what is
+    another on another day.
+    """
     if state.purpose is None:
         return None
-    compared = [
-        [
-            question.proposed,
-            [
-                replace(near, similarity=0.0, possible_duplicate=False)
-                for near in question.neighbours
-            ],
-        ]
-        for question in questions
-    ]
+    compared = [[question.proposed, _compared(question.neighbours)] for question in questions]
+    due, parts = (
+        [replace(memory, days=0) for memory in memories] for memories in (agenda.due, agenda.parts)
+    )
     reconciler = state.model.reconciler
     return ModelQuestion(
         RECONCILE,
         state.purpose,
         reconciler.name,
-        [compared, agenda],
+        [compared, _compared(besides), due, parts],
         Reconciliation,
         reconciler.prompt_version,
     )
+
+
+def _compared(memories: Sequence[Neighbour]) -> Sequence[Neighbour]:
+    return [replace(near, similarity=0.0, possible_duplicate=False) for near in memories]
 
 
 async def _log_reading(

@@ -202,6 +202,11 @@ def replaced(drafts: Iterable[Draft], later: Iterable[Draft]) -> tuple[Draft, ..
     return tuple(known.get(draft.index, draft) for draft in drafts)
 
 
+def session_purpose(session_id: str) -> str:
+    """What the answers of runs that read a session are kept for."""
+    return f"session:{session_id}"
+
+
 def job_purpose(job_id: str) -> str:
     """What the answers of a job that reads no session are kept for."""
     return f"job:{job_id}"
