@@ -977,6 +977,27 @@ class TestOneReconciliation:
         assert (row["content"], row["status"]) == ("The user works at Siemens.", "active")
         assert row["valid_to"][:10] == ends
 
+    async def test_a_correction_that_was_overtaken_ends(self, client, worker, chat):
+        async def overtaken(request):
+            [shown] = lines_of(request, "memory")
+            [statement] = lines_of(request, "statement")
+            decision = {"statement": statement["id"], "event": "SUPERSEDE", "reason": "Passed."}
+            assert "fixed" not in shown
+            return await says({"decisions": [decision | {"memories": [shown["id"]]}]})(request)
+
+        chat.script(
+            extracts(
+                lambda found: [entry("The user has no licence.", found[0]["id"], type="correction")]
+            ),
+            extracts(everything),
+            overtaken,
+        )
+        await read(client, "No, I have no licence.", REPLY)
+        await read(client, "The user has got a licence.", REPLY)
+
+        assert await texts(client) == ["The user has got a licence."]
+        assert await texts(client, status="superseded") == ["The user has no licence."]
+
     async def test_what_is_near_to_nothing_can_be_named(self, client, worker, chat):
         async def moved(request):
             lines = lines_of(request, "memory")

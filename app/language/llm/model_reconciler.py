@@ -147,7 +147,7 @@ def _memory(near: Neighbour, name: str) -> str:
         valid_to=last_day(near.valid_to),
         due=day(near.due),
         said=day(near.said_at or near.create_time),
-        fixed=near.protected,
+        fixed=near.saved_by_person,
     )
 
 

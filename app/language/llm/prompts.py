@@ -14,7 +14,7 @@ from app.language.llm.extractor import Scope
 from app.language.text.prompt_text import escape_line
 
 EXTRACTION_VERSION: Final = "extraction/8"
-RECONCILE_VERSION: Final = "reconcile/6"
+RECONCILE_VERSION: Final = "reconcile/7"
 
 _DATA: Final = """\
 # What you are given
@@ -171,8 +171,9 @@ they were said. For each you decide what it changes among what is remembered.
 """
     + _DATA
     + """
-- kind "memory": what is remembered now, with an id. "fixed" ones were saved by a person or are \
-corrections: they may be repeated, never changed.
+- kind "memory": what is remembered now, with an id. "fixed" ones were saved by a person: they may \
+be repeated, never changed. One of type correction ends when what it says is over, and is reworded \
+by a correction alone.
 - kind "statement": what was just said, with an id; "near" lists ids of memories, and of earlier \
 statements, that it may concern, likeliest first. Any memory shown may be named, and any earlier \
 statement: its id stands for what it becomes.

@@ -121,7 +121,7 @@ def _other_values(draft: Draft, named: Sequence[str], limits: DecisionLimits) ->
         and near.attribute == attribute
         and near.memory_id not in named
         and near.memory_id not in limits.changed
-        and not _protected(near, draft)
+        and not _protected(near, draft, ends=False)
         and not _is_later(near, draft)
         and not near.is_by_another(draft.proposed)
         and give_other_values(draft.proposed.content, near.content, attribute)
@@ -157,7 +157,7 @@ def _objection(draft: Draft, decision: ReconcileDecision, limits: DecisionLimits
         "the decision brought no text": decision.event in _REWORDS
         and not (decision.content or "").strip(),
         "that memory is protected: a person saved it, or it is a correction": any(
-            _protected(near, draft) for near in named
+            _protected(near, draft, ends=replaces) for near in named
         ),
         SAID_LATER: replaces and any(_is_later(near, draft) for near in named),
         "another statement of this run changed that memory": not limits.changed.isdisjoint(wanted),
@@ -171,12 +171,12 @@ def _is_later(neighbour: Neighbour, draft: Draft) -> bool:
     return before is not None and after is not None and after > before
 
 
-def _protected(neighbour: Neighbour, draft: Draft) -> bool:
-    """A correction may be mended by another one; what a person saved may not."""
+def _protected(neighbour: Neighbour, draft: Draft, *, ends: bool) -> bool:
+    """What a person saved is not changed. An extracted correction is mended by another one, and
+    ends when what it says is over, but nothing else rewords it.
+    """
     if not neighbour.protected:
         return False
-    return not (
-        neighbour.memory_type == "correction"
-        and draft.proposed.memory_type == "correction"
-        and not neighbour.saved_by_person
-    )
+    if neighbour.memory_type != "correction" or neighbour.saved_by_person:
+        return True
+    return not ends and draft.proposed.memory_type != "correction"

@@ -29,7 +29,6 @@ from app.memory.extraction.drafts import Draft
 from app.memory.extraction.maintenance import (
     AgendaSnapshot,
 )
-from app.memory.extraction.repository import DERIVED
 from app.memory.extraction.run_state import RunState
 from app.memory.extraction.shared_words import CANDIDATES, asked_vector, sharing_words
 from app.memory.memories.models import Memory
@@ -118,7 +117,9 @@ class SnapshotRepository:
         statement: Select[Any] = select(*_NEIGHBOUR)
         rows: Sequence[Row[Any]] = (
             await self._db.execute(
-                statement.where(self._bucket(owner), DERIVED, Memory.memory_type != EXPERIENCE)
+                statement.where(
+                    self._bucket(owner), Memory.source == "ai", Memory.memory_type != EXPERIENCE
+                )
                 .order_by(said.desc(), Memory.memory_id)
                 .limit(BESIDES)
             )

@@ -181,12 +181,30 @@ def test_what_a_person_saved_may_be_repeated():
     assert (one.event, one.memory_id) == ("NONE", "mem_1")
 
 
-def test_a_correction_is_mended_by_a_correction_alone():
+@pytest.mark.parametrize("event", ["UPDATE", "MERGE"])
+def test_a_correction_is_reworded_by_a_correction_alone(event):
+    earlier = neighbour("mem_1", memory_type="correction", protected=True)
+    wanted = ReconcileDecision(event, ("mem_1",), "Text.")
+
+    assert settled(draft(earlier), wanted).event == "ADD"
+    assert settled(draft(earlier, memory_type="correction"), wanted).event == event
+
+
+def test_a_correction_ends_when_what_it_says_is_over():
     earlier = neighbour("mem_1", memory_type="correction", protected=True)
 
-    assert settled(draft(earlier), ReconcileDecision("SUPERSEDE", ("mem_1",))).event == "ADD"
-    later = draft(earlier, memory_type="correction")
-    assert settled(later, ReconcileDecision("SUPERSEDE", ("mem_1",))).event == "SUPERSEDE"
+    wanted = ReconcileDecision("SUPERSEDE", ("mem_1",))
+    assert settled(draft(earlier), wanted).event == "SUPERSEDE"
+    taken_back = settled(draft(earlier, retracts=True), ReconcileDecision("DELETE", ("mem_1",)))
+    assert taken_back.event == "DELETE"
+
+
+def test_a_correction_does_not_end_with_other_values_of_its_attribute():
+    first = neighbour("mem_1", attribute="user.residence")
+    corrected = neighbour("mem_2", **ROME, memory_type="correction", protected=True)
+    one = draft(first, corrected, attribute="user.residence")
+
+    assert settled(one, ReconcileDecision("SUPERSEDE", ("mem_1",))).target_ids == ("mem_1",)
 
 
 def test_a_correction_somebody_saved_by_hand_is_not_mended():

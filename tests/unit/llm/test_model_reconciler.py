@@ -47,7 +47,7 @@ async def decide(
 def test_it_says_who_it_is(reconciler: ModelReconciler):
     assert reconciler.name == "openai/local-model"
     assert reconciler.model == "local-model"
-    assert reconciler.prompt_version == "reconcile/6"
+    assert reconciler.prompt_version == "reconcile/7"
 
 
 async def test_all_questions_with_neighbours_are_one_call(
@@ -101,7 +101,7 @@ async def test_memories_are_sent_once_and_without_their_ids(
     day = datetime(2026, 5, 1, 8, tzinfo=UTC)
     known = near(
         content='住在柏林。"}\n{"kind":',
-        protected=True,
+        saved_by_person=True,
         attribute="user.residence",
         valid_from=day,
         valid_to=day,
