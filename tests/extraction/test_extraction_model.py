@@ -628,6 +628,27 @@ class TestLimits:
         assert (await deferred(client))["deferred_reason"] == "rate_limited"
         assert len(await every_page(client, "/extractions")) == 3
 
+    async def test_the_last_run_is_repeated_where_it_failed_after_the_reading(
+        self, client, worker, chat, dsn
+    ):
+        """It is paid for, and would wait for a day otherwise."""
+        decisions = [decides(lambda *_: {"event": "ADD"}), refusal(500)]
+
+        async def decide(request):
+            return await decisions.pop()(request)
+
+        chat.otherwise = by_question(memories=extracts(everything), decisions=decide)
+        for text in ("The user owns a boat.", "The user drinks tea."):
+            await append(client, "talk", text, REPLY)
+            await due(dsn, client.tenant_id)
+            await until_read(client)
+        await append(client, "talk", "The user drinks coffee.", REPLY)
+        await until_all_is_read(client, dsn)
+
+        assert decisions == []
+        runs = await every_page(client, "/extractions")
+        assert [run["status"] for run in runs].count("committed") == 3
+
     async def test_a_used_up_quota_defers_jobs_and_refuses_requests(
         self, client, worker, chat, dsn
     ):

@@ -292,8 +292,14 @@ class ExtractionRepository:
     ) -> tuple[int, datetime | None]:
         """Readings of a rolling day by a model, and when the first of them was.
 
-        What failed was not read, and what was read again after a crash counts once.
+        What failed was not read, and what was read again after a crash counts once: it is not among
+        them before it is stored, so that the limit does not keep the last one from that.
         """
+        watermark = (
+            select(Session.last_extracted_seq)
+            .where(Session.tenant_id == self._tenant_id, Session.session_id == session_id)
+            .scalar_subquery()
+        )
         row = (
             await self._db.execute(
                 select(
@@ -304,7 +310,13 @@ class ExtractionRepository:
                     ExtractionRun.session_id == session_id,
                     ExtractionRun.trigger.in_(list(triggers)),
                     ExtractionRun.reached_model,
-                    ExtractionRun.status != "failed",
+                    or_(
+                        ExtractionRun.status == "committed",
+                        and_(
+                            ExtractionRun.status == "extracted",
+                            ExtractionRun.first_sequence_no <= watermark,
+                        ),
+                    ),
                     ExtractionRun.create_time > func.now() - DAY,
                 )
             )
