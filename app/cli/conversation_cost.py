@@ -21,6 +21,7 @@ from app.language.llm.prompt_lines import MOST_KNOWN
 from app.language.llm.tokens import TokenCounter, message_tokens
 from app.language.text.acknowledgements import is_trivial
 from app.memory.extraction.session_reader import CONTEXT, fitting, turns_of
+from app.memory.extraction.snapshot_repository import BESIDES
 from app.prompting.compaction.eviction import MOST_MESSAGES
 from app.settings import Settings
 from kemem.jobs import UsedModel, UsedModels
@@ -166,8 +167,9 @@ class _Remembered:
     def reconciliation(self, statements: float) -> Asked:
         if not statements:
             return Asked()
-        near = _MEMORY * min(self.statements, _MOST_NEAR)
-        read = _RECONCILIATION + (_STATEMENT + near) * statements
+        # Each once: those near to a statement, and of the others the last.
+        shown = min(self.statements, _MOST_NEAR * statements + BESIDES)
+        read = _RECONCILIATION + _STATEMENT * statements + _MEMORY * shown
         return Asked(1, round(read), round(_DECISION * statements))
 
     def profiles(self, reading: timedelta, interval: timedelta) -> Asked:

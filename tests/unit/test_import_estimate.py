@@ -115,8 +115,8 @@ async def test_profiles_are_derived_once_in_an_interval_and_for_each_user() -> N
 
 
 async def test_what_is_remembered_is_read_too_up_to_a_bound() -> None:
-    several = [talk(["I live in Lisbon."] * 10) for _ in range(12)]
-    totals = [(await estimated(*several[:count])).by_work for count in range(1, 13)]
+    several = [talk(["I live in Lisbon."] * 10) for _ in range(20)]
+    totals = [(await estimated(*several[:count])).by_work for count in range(1, 21)]
 
     for work in ("extraction", "reconciliation"):
         read = [total[work].input_tokens for total in totals]
