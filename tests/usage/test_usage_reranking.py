@@ -53,6 +53,7 @@ def row(calls: int, failures: int) -> dict[str, Any]:
         "failures": failures,
         "input_tokens": 0,
         "output_tokens": 0,
+        "cost": None,
     }
 
 

@@ -7,6 +7,7 @@ nothing to do with a statement, and not the one that it changed ("$110,000" besi
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from functools import cache
 from math import log
 from typing import Final
 
@@ -24,13 +25,18 @@ CANDIDATES: Final = 20
 RARE: Final = 0.5
 """Share of the candidates above which a term that they have is no reason to show one."""
 
-_SUBJECT: Final = frozenset(terms("The user") + terms("用户"))
-"""Statements are about the user, so these terms tell nothing."""
+
+@cache
+def _subject() -> frozenset[str]:
+    """The terms of whom statements are about, which tell nothing. Reading Chinese loads the tables
+    of its characters, so it waits until a statement is read.
+    """
+    return frozenset(terms("The user") + terms("用户"))
 
 
 def words_of(text: str) -> frozenset[str]:
     """The terms of a statement by which another may be about the same thing."""
-    return frozenset(terms(text)) - _SUBJECT
+    return frozenset(terms(text)) - _subject()
 
 
 def asked_vector(text: str) -> SparseVector:
