@@ -1132,6 +1132,18 @@ class TestWhatAModelCannotRead:
 
         assert len(await texts(client)) == 8
 
+    async def test_what_is_too_long_for_a_model_is_asked_for_in_smaller_pieces(
+        self, client, worker, chat, dsn
+    ):
+        chat.script(refusal(413), extracts(everything))
+        chat.otherwise = by_question(
+            memories=extracts(everything), decisions=decides(lambda *_: {"event": "ADD"})
+        )
+        await append(client, "talk", *(f"The user owns book number {n}." for n in range(8)))
+        await until_all_is_read(client, dsn)
+
+        assert sizes(chat) == [8, 4, 4]
+
     @pytest.mark.parametrize("failure", [refusal(500), refusal(429), slowly(6, refusal(500))])
     async def test_a_model_that_is_away_is_asked_for_the_same_again(
         self, client, worker, chat, dsn, failure

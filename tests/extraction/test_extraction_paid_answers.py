@@ -298,7 +298,9 @@ async def until_read(client: AsyncClient) -> None:
 
 class TestUndecided:
     @pytest.mark.parametrize(
-        "answer", [NO_LIST, cut_off('{"decisions": [')], ids=["no_list", "cut"]
+        "answer",
+        [NO_LIST, cut_off('{"decisions": ['), refusal(413)],
+        ids=["no_list", "cut", "too_long"],
     )
     async def test_rules_decide_at_the_second_attempt(self, client, worker, chat, answer):
         deciding(chat, answer)
@@ -312,7 +314,7 @@ class TestUndecided:
 
         assert (failed["error_code"], session["last_extracted_seq"]) == ("model_unavailable", 0)
         assert job["status"] == "succeeded"
-        assert job["result"]["decided_by_rules"] in {"unreadable", "truncated"}
+        assert job["result"]["decided_by_rules"] in {"unreadable", "truncated", "too_long"}
         [line] = [line for line in lines if line["event"] == "run_decided_by_rules"]
         assert (line["log_level"], line["fault"]) == ("warning", job["result"]["decided_by_rules"])
         assert asked(chat, "memories") == 1

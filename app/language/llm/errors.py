@@ -139,6 +139,11 @@ class ModelUnavailableError(UnavailableError):
         if members["retry_after"]:
             self.headers = {"Retry-After": str(members["retry_after"])}
 
+    @property
+    def would_repeat(self) -> bool:
+        """Whether the endpoint has answered, and would answer the same request so again."""
+        return self.fault is not None or self.reason == "too_long"
+
 
 class UnknownModelError(UnprocessableError):
     """A handle that this deployment cannot turn into an extractor."""

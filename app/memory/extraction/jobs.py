@@ -9,7 +9,7 @@ leaves either all of a chunk or nothing of it.
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, TypeGuard
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -124,10 +124,10 @@ class SessionJobs:
                 # question, and would keep the next one as long.
                 answers = AnswerRepository(unit.db, job.tenant_id)
                 await answers.delete(session_purpose(unread.session.session_id))
-                if summary or unread.messages == 1:
+                if error.fault is not None and (summary or unread.messages == 1):
                     await self._pass_over(unit.db, job, unread, "unreadable")
                     return True
-                noted["most"] = unread.messages // 2
+                noted["most"] = max(unread.messages // 2, 1)
             await JobRepository(unit.db, job.tenant_id).add_to_payload(job, noted)
         return False
 
@@ -240,17 +240,15 @@ def _most(job: ClaimedJob) -> int:
     return most if isinstance(most, int) and 0 < most <= MESSAGES else MESSAGES
 
 
-def _is_about_chunk(error: ModelUnavailableError | EmbeddingUnavailableError) -> bool:
+def _is_about_chunk(
+    error: ModelUnavailableError | EmbeddingUnavailableError,
+) -> TypeGuard[ModelUnavailableError]:
     """Whether less text may be answered where this was not.
 
     A model that cannot be reached is asked for the same chunk again, so that answers that were
     kept for it are of use; so is one that has read the chunk, and decided nothing that is of use.
     """
-    return (
-        isinstance(error, ModelUnavailableError)
-        and error.fault is not None
-        and not error.reconciling
-    )
+    return isinstance(error, ModelUnavailableError) and error.would_repeat and not error.reconciling
 
 
 def _told_all(job: ClaimedJob, unread: UnreadMessages) -> bool:

@@ -95,7 +95,7 @@ class ModelCalls:
         except ModelUnavailableError as error:
             error.reconciling = True
             await self._not_reconciled(request, reconciler, error)
-            if not agenda or error.fault is None:
+            if not agenda or not error.would_repeat:
                 raise
             # The endpoint answered and would answer so again: the old memories must not keep
             # the new statements out.

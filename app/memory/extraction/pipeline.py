@@ -202,10 +202,11 @@ class Pipeline:
             return state, await self._reconciliation.plan(state, look, before)
         except ModelUnavailableError as error:
             job = state.request.job
-            if error.fault is None or job is None or job.attempts <= 1:
+            if not error.would_repeat or job is None or job.attempts <= 1:
                 raise
-            log.warning("run_decided_by_rules", fault=error.fault, job_id=job.job_id)
-            return replace(state, fault=error.fault), None
+            fault = error.fault or "too_long"
+            log.warning("run_decided_by_rules", fault=fault, job_id=job.job_id)
+            return replace(state, fault=fault), None
 
     async def _look(self, state: RunState) -> RunSnapshot:
         """What the run is decided among, with old memories where a model is there to look.

@@ -122,7 +122,7 @@ class RunState:
     chosen_embedder: Embedder | None = None
     name_vectors: Mapping[str, Any] = field(default_factory=dict)
     # Reconcile: why rules decide, where the model's decisions could not be used.
-    fault: AnswerFault | None = None
+    fault: AnswerFault | Literal["too_long"] | None = None
 
     @property
     def open_drafts(self) -> tuple[Draft, ...]:
@@ -167,7 +167,7 @@ class RunResult:
     graph: Mapping[str, int] = field(default_factory=dict)
     cut: int = 0
     experienced: bool = False
-    fault: AnswerFault | None = None
+    fault: AnswerFault | Literal["too_long"] | None = None
 
     @property
     def events(self) -> dict[str, int]:
