@@ -266,6 +266,17 @@ class TestRepeatedRuns:
         assert asked(chat, "memories") == 1
         assert await kept(client) == []
 
+    async def test_the_same_words_of_somebody_else_are_another_request(self, client, chat):
+        deciding(chat, refusal(500), ADDS)
+        hers, his = ({"messages": COFFEE, "user_id": user} for user in ("ana", "ben"))
+        assert (await client.post("/memories", json=hers)).status_code == 503
+        ok(await client.post("/memories", json=his), 201)
+        assert await kept(client) == ["extract"]
+        ok(await client.post("/memories", json=hers), 201)
+
+        assert len(questions(chat, "memories")) == 2
+        assert await kept(client) == []
+
     async def test_a_preview_keeps_nothing_and_uses_nothing(self, client, chat):
         body = {"messages": COFFEE, "user_id": "ana"}
         for _ in range(2):

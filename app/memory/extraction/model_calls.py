@@ -142,16 +142,16 @@ def _purpose(request: RunRequest) -> AnswerPurpose | None:
     """What the answers of a run are bought for; None for a preview, which keeps none."""
     if request.preview:
         return None
+    scopes = request.context.scopes
+    whose = (scopes.agent_id, scopes.user_id, scopes.project_id, scopes.session_id)
     if request.span is not None:
         name = session_purpose(request.span.session_id)
     elif request.job_id is not None:
         name = job_purpose(request.job_id)
     else:
-        name = f"request:{digest(_read_by(request)).hex()}"
-    scopes = request.context.scopes
-    return AnswerPurpose(
-        name, scopes.agent_id, scopes.user_id, scopes.project_id, scopes.session_id
-    )
+        # Others may send the same words.
+        name = f"request:{digest([whose, _read_by(request)]).hex()}"
+    return AnswerPurpose(name, *whose)
 
 
 def _reading_question(state: RunState) -> ModelQuestion[Extraction] | None:
