@@ -92,6 +92,9 @@ class UnavailableError(DomainError):
     status = 503
     headers: Mapping[str, str] = {"Retry-After": "5"}
 
+    is_passing = True
+    """Whether it passes by itself, however long that takes: the same request will be served."""
+
 
 class VersionConflictError(ConflictError):
     code = "version_conflict"

@@ -998,6 +998,27 @@ class TestOneReconciliation:
         assert (row["content"], row["status"]) == ("The user works at Siemens.", "active")
         assert row["valid_to"][:10] == ends
 
+    async def test_old_session_that_is_read_late_is_history(self, client, worker, chat):
+        def lives(city: str, day: str):
+            message = {"role": "user", "content": f"The user lives in {city}."}
+            return [message | {"metadata": {"client_time": f"{day}T10:00:00Z"}}, REPLY]
+
+        chat.otherwise = by_question(
+            memories=extracts(
+                lambda lines: [
+                    entry(line["text"], line["id"], attribute="user.residence")
+                    for line in lines
+                    if line["role"] == "user"
+                ]
+            ),
+            decisions=decides(lambda *_: {"event": "ADD"}),
+        )
+        await read(client, *lives("Hamburg", "2024-05-01"), session_id="new")
+        await read(client, *lives("Rome", "2022-03-01"), session_id="old")
+
+        assert await texts(client) == ["The user lives in Hamburg."]
+        assert "The user lives in Rome." in await texts(client, as_of="2023-01-01T00:00:00Z")
+
     async def test_a_correction_that_was_overtaken_ends(self, client, worker, chat):
         async def overtaken(request):
             [shown] = lines_of(request, "memory")

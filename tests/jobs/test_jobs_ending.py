@@ -184,12 +184,21 @@ class TestFailing:
     ) -> None:
         made = await queue.order(max_attempts=3, payload={"text": "kept for a retry"})
         await queue.set(made.job_id, attempts=attempt - 1)
-        await queue.fail(await queue.claim_one(), DownError("The model is down."))
+        await queue.fail(await queue.claim_one(), ValueError("A fault."))
 
         row = await queue.row(made.job_id)
         assert (row["status"], row["attempts"]) == (status, attempt)
         assert (row["finished_at"] is not None) == (status == "dead")
         assert json.loads(row["payload"]) == {"text": "kept for a retry"}
+
+    async def test_while_a_provider_is_down_it_never_dies(self, queue: Queue) -> None:
+        made = await queue.order(max_attempts=2)
+        for attempts in (1, 1, 1):
+            await queue.set(made.job_id, due_at=await db_now(queue))
+            await queue.fail(await queue.claim_one(), DownError("The model is down."))
+            row = await queue.row(made.job_id)
+            assert (row["status"], row["attempts"]) == ("pending", attempts)
+            assert row["error_code"] == "model_unavailable"
 
     async def test_waiting_for_something_is_no_attempt(self, queue: Queue) -> None:
         made = await queue.order(max_attempts=1)
@@ -384,7 +393,7 @@ class TestOperators:
     ) -> None:
         made = await queue.order(max_attempts=1, signals=frozenset({"x"}))
         if status == "dead":
-            await queue.fail(await queue.claim_one(), DownError("down"))
+            await queue.fail(await queue.claim_one(), ValueError("down"))
         else:
             await self.jobs(queue, "cancel", made.job_id)
         row = await self.jobs(queue, "retry", made.job_id)

@@ -17,6 +17,7 @@ from app.platform.jobs.failures import (
     LONGEST_ASKED,
     LONGEST_WAIT,
     QUOTA_WAITS,
+    RETRY,
     back_off,
     judge,
 )
@@ -33,6 +34,12 @@ class DownError(UnavailableError):
         super().__init__("The model is down.")
         self.reason = reason
         self.retry_after = retry_after
+
+
+class BrokenError(DownError):
+    """Would answer so again."""
+
+    is_passing = False
 
 
 class ToldError(UnavailableError):
@@ -91,8 +98,17 @@ def test_jitter_shortens_it_by_a_fifth_at_most(attempts: int) -> None:
 
 @pytest.mark.parametrize(("attempts", "outcome"), [(7, "retry"), (8, "dead"), (9, "dead")])
 def test_the_last_attempt_is_the_last(attempts: int, outcome: str) -> None:
-    for error in (DownError(), ValueError("x"), TimeoutError()):
+    for error in (ValueError("x"), TimeoutError(), BrokenError()):
         assert judged(error, attempts).outcome == outcome
+
+
+@pytest.mark.parametrize(("attempts", "outcome"), [(7, "retry"), (8, "defer"), (9, "defer")])
+def test_what_waits_for_a_provider_that_is_down_never_dies(attempts: int, outcome: str) -> None:
+    verdict = judged(DownError(), attempts)
+
+    assert (verdict.outcome, verdict.status, verdict.reason) == (outcome, "pending", RETRY)
+    assert verdict.counts is (outcome == "retry")
+    assert verdict.wait == back_off(attempts, 0)
 
 
 @pytest.mark.parametrize("asked", [7, 7.0, timedelta(seconds=7)])

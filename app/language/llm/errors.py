@@ -132,6 +132,7 @@ class ModelUnavailableError(UnavailableError):
         )
         self.reason = reason
         self.fault = fault
+        self.is_passing = fault is None
         self.retry_after = retry_after
         self.use = use or ModelUse()
         self.reconciling = False

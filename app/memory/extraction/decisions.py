@@ -27,6 +27,7 @@ _REPLACES = {"SUPERSEDE", "DELETE"}
 _REWORDS = {"UPDATE", "MERGE"}
 
 SAID_LATER = "that memory was said later"
+ENDED = "it held until a later value that is remembered"
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +106,29 @@ def permitted(
     conflicts = _conflicts(draft, decision, limits) if decision.event == "SUPERSEDE" else ()
     kept = replace(decision, memory_ids=wanted, conflicts=conflicts)
     return kept, limits.after(wanted, removed=removed)
+
+
+def ended_by_later(draft: Draft) -> Draft:
+    """A statement that is added beside a later value of its attribute: it held until that began.
+
+    An attribute has one value at a time, and what was said before another does not replace it, as
+    in old conversations that are read late. It is found as of its time.
+    """
+    proposed = draft.proposed
+    if draft.event != "ADD" or proposed.attribute is None or proposed.valid_to is not None:
+        return draft
+    later = [
+        near.valid_from or near.said
+        for near in draft.neighbours
+        if near.attribute == proposed.attribute
+        and _is_later(near, draft)
+        and not near.is_by_another(proposed)
+    ]
+    ends = min((time for time in later if time is not None), default=None)
+    begins = proposed.begins or proposed.said_at
+    if ends is None or begins is None or ends <= begins:
+        return draft
+    return replace(draft, proposed=replace(proposed, valid_to=ends), conflicts=(), reason=ENDED)
 
 
 def _other_values(draft: Draft, named: Sequence[str], limits: DecisionLimits) -> list[str]:

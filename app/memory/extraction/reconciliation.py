@@ -17,7 +17,7 @@ from app.language.llm.reconciler import (
     Reconciliation,
 )
 from app.language.text.normal_forms import content_hash
-from app.memory.extraction.decisions import DecisionLimits, decide
+from app.memory.extraction.decisions import DecisionLimits, decide, ended_by_later
 from app.memory.extraction.drafts import Draft, EmbeddedText, embedded
 from app.memory.extraction.maintenance import MaintenancePlan, plan_maintenance
 from app.memory.extraction.model_calls import ModelCalls
@@ -192,7 +192,8 @@ def _carried_out(
         near = related.all_decided(proposal, shown, decided)
         draft = _repeated(replace(proposal, neighbours=near), neighbours)
         decision = as_it_is_now(given.get(draft.index, _unasked(draft)), decided)
-        decided[draft.index], limits = _decided(draft, decision, limits)
+        done, limits = _decided(draft, decision, limits)
+        decided[draft.index] = ended_by_later(done)
     return tuple(decided.values()), limits
 
 

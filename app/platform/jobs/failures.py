@@ -92,10 +92,13 @@ def judge(error: BaseException, *, attempts: int, max_attempts: int, spread: flo
             # The message of an unknown error may hold content.
             code = "unexpected_error"
             detail = f"An error that nobody expected: {type(error).__name__}."
-    if attempts >= max_attempts:
+    # What waits for a provider is not at fault, and goes on until that is back.
+    passing = isinstance(error, UnavailableError) and error.is_passing
+    if attempts >= max_attempts and not passing:
         return Verdict("dead", code, detail)
     wait = _asked(error) or back_off(attempts, spread)
-    return Verdict("retry", code, detail, wait=wait, reason=RETRY)
+    outcome: Literal["retry", "defer"] = "retry" if attempts < max_attempts else "defer"
+    return Verdict(outcome, code, detail, wait=wait, reason=RETRY)
 
 
 def back_off(attempts: int, spread: float) -> timedelta:

@@ -11,6 +11,7 @@ from app.memory.extraction.decisions import (
     SAID_LATER,
     DecisionLimits,
     decide,
+    ended_by_later,
 )
 from app.memory.extraction.drafts import Draft, EmbeddedText
 from app.memory.extraction.related_drafts import with_stored_ids
@@ -307,6 +308,42 @@ def test_a_value_of_another_speaker_stays(speaker, ended):
     one = draft(first, other, attribute="user.residence", speaker="Ana")
 
     assert len(settled(one, ReconcileDecision("SUPERSEDE", ("mem_1",))).target_ids) == ended
+
+
+class TestEndedByLater:
+    LATER = NOW + timedelta(days=400)
+
+    def added(self, *neighbours: Neighbour, **proposed: object) -> Draft:
+        values = {"attribute": "user.residence", "said_at": NOW} | proposed
+        return ended_by_later(settled(draft(*neighbours, **values), ReconcileDecision("ADD")))
+
+    def test_older_value_held_until_the_later_one_began(self):
+        one = self.added(neighbour("mem_1", **ROME, said_at=self.LATER))
+
+        assert (one.event, one.proposed.valid_to, one.conflicts) == ("ADD", self.LATER, ())
+        began = self.LATER - timedelta(days=30)
+        moved = neighbour("mem_1", **ROME, said_at=self.LATER, valid_from=began)
+        assert self.added(moved).proposed.valid_to == began
+
+    def test_of_several_later_ones_the_first_ended_it(self):
+        last = neighbour("mem_2", **ROME, said_at=self.LATER + timedelta(days=1))
+
+        one = self.added(last, neighbour("mem_1", **ROME, said_at=self.LATER))
+        assert one.proposed.valid_to == self.LATER
+
+    @pytest.mark.parametrize(
+        ("memory", "proposed"),
+        [
+            ({"said_at": NOW - timedelta(days=1)}, {}),
+            ({"said_at": NOW}, {}),
+            ({"said_at": LATER, "attribute": "user.employer"}, {}),
+            ({"said_at": LATER}, {"attribute": None}),
+            ({"said_at": LATER}, {"valid_from": LATER}),
+            ({"said_at": LATER, "speaker": "Ben"}, {"speaker": "Ana"}),
+        ],
+    )
+    def test_nothing_else_ends_it(self, memory, proposed):
+        assert self.added(neighbour("mem_1", **ROME | memory), **proposed).proposed.valid_to is None
 
 
 class TestConflicts:
