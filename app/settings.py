@@ -10,9 +10,17 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
+from urllib.parse import urlsplit
 
 from annotated_types import Ge, Gt, Le
-from pydantic import Field, SecretStr, StringConstraints, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    Field,
+    SecretStr,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.errors import ConfigurationError
@@ -21,6 +29,25 @@ Share = Annotated[float, Ge(0.0), Le(1.0)]
 
 UserId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@|+=~-]{0,63}$")]
 """As every id that a request may name."""
+
+
+def _whole_address(address: str) -> str:
+    """Raises ValueError."""
+    try:
+        parts = urlsplit(address)
+        whole = parts.scheme in {"http", "https"} and parts.hostname and parts.port != 0
+    except ValueError:
+        whole = False
+    # The parser removes what it cannot use; the client sends it.
+    if not whole or any(not one.isprintable() or one.isspace() for one in address):
+        msg = (
+            "write a whole address, such as http://localhost:11434/v1 or https://api.openai.com/v1"
+        )
+        raise ValueError(msg)
+    return address
+
+
+Address = Annotated[str, AfterValidator(_whole_address)]
 
 REMOVED: Final = frozenset(
     {
@@ -60,7 +87,7 @@ class Settings(BaseSettings):
 
     # --- models
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
-    openai_base_url: str | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
+    openai_base_url: Address | None = Field(default=None, validation_alias="OPENAI_BASE_URL")
     embedding_model: str = "wordllama/l2_supercat"
     embedding_dim: Annotated[int, Ge(1), Le(16_000)] | None = None
     model_timeout_seconds: Annotated[float, Gt(0), Le(600)] = 30.0

@@ -187,5 +187,7 @@ class Extraction(Answer):
     job_id: str | None = None
     status: str | None = None
     due_at: datetime | None = None
+    deferred_reason: str | None = None
+    """Why the job waits until `due_at`: for a quota (`daily_calls`), for one."""
     last_extracted_seq: int = 0
     result: Mapping[str, Any] | None = None

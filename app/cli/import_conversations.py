@@ -281,7 +281,9 @@ def _wait(memory: Memory, session_id: str, spending: Spending | None) -> str | N
         rounds = 0 if answer.last_extracted_seq > read else rounds + 1
         read = max(read, answer.last_extracted_seq)
         if rounds == ROUNDS or answer.status in {"dead", "cancelled"}:
-            return f"it is imported, but not read yet: the job {answer.job_id} is {answer.status}"
+            why = f", {answer.deferred_reason}" if answer.deferred_reason else ""
+            status = f"{answer.status}{why}"
+            return f"it is imported, but not read yet: the job {answer.job_id} is {status}"
     return None
 
 

@@ -182,8 +182,8 @@ class ConversationEvaluation(Evaluation):
             path = f"/sessions/{session_id}/extract"
             answer = await self._api.post(path, {"wait": True}, expected={503})
             done = answer.ok and answer.body["done"]
-            if not answer.ok:
-                # Its model has failed; the job tries again.
+            if not done:
+                # Its model has failed, or a limit is reached; the job tries again.
                 await asyncio.sleep(RETRY_SECONDS)
 
 

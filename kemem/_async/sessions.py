@@ -130,7 +130,8 @@ class AsyncSessionMethods(AsyncSender):
         """Extract memories now from the messages of a session that were not processed yet.
 
         Args:
-            wait: return when it is done, after a minute at most.
+            wait: return when it is done, after a minute at most; at once if the job is
+                deferred for longer (`deferred_reason`).
             prompt: instructions for the extractor, for this time.
 
         Raises:

@@ -447,6 +447,9 @@ class TestBadAnswers:
         told = problem(answer, 503, "model_unavailable")
 
         assert told["reason"] == reason
+        due_at = ok(await client.get(f"/jobs/{said['extraction']['job_id']}"))["due_at"]
+        wait = datetime.fromisoformat(due_at) - datetime.now(UTC)
+        assert int(answer.headers["Retry-After"]) >= wait.total_seconds()
         for name in ("reason", "fault", "provider_status", "provider_code", "retry_after"):
             assert told.get(name) == at_once.get(name)
         assert ok(await client.get("/sessions/talk"))["last_extracted_seq"] == 0
@@ -652,11 +655,7 @@ class TestLimits:
     async def test_a_used_up_quota_defers_jobs_and_refuses_requests(
         self, client, worker, chat, dsn
     ):
-        await execute(
-            dsn,
-            "UPDATE tenants SET config = jsonb_build_object('daily_calls', 1) WHERE tenant_id = $1",
-            client.tenant_id,
-        )
+        await set_daily_calls(dsn, client.tenant_id, 1)
         chat.script(extracts(everything))
         await read(client, "The user lives in Munich.", REPLY)
         await append(client, "talk", "The user has two dogs.", REPLY)
@@ -668,6 +667,37 @@ class TestLimits:
         refused = await client.post("/memories", json=body)
         problem(refused, 429, "quota_exhausted")
         assert int(refused.headers["Retry-After"]) > 0
+
+    async def test_whoever_waits_is_told_at_once_that_the_quota_is_used_up(
+        self, client, worker, chat, dsn
+    ):
+        """Not after a minute, and until when; once the quota is lifted a request reads at once."""
+        await set_daily_calls(dsn, client.tenant_id, 1)
+        chat.otherwise = by_question(
+            memories=extracts(everything), decisions=decides(lambda *_: {"event": "ADD"})
+        )
+        await read(client, "The user lives in Munich.", REPLY)
+        await append(client, "talk", "The user has two dogs.", REPLY)
+        async with asyncio.timeout(10):
+            answer = await client.post("/sessions/talk/extract", json={"wait": True})
+        told = ok(answer, 202)
+
+        assert (told["done"], told["status"]) == (False, "pending")
+        assert told["deferred_reason"] == "daily_calls"
+        assert datetime.fromisoformat(told["due_at"]).time() == datetime.min.time()
+        problem(await client.post(f"/jobs/{told['job_id']}/retry"), 409, "job_not_retryable")
+        await set_daily_calls(dsn, client.tenant_id, 100)
+        assert (await extracted(client, "talk"))["deferred_reason"] is None
+
+
+async def set_daily_calls(dsn: str, tenant_id: str, calls: int) -> None:
+    await execute(
+        dsn,
+        "UPDATE tenants SET config = jsonb_build_object('daily_calls', $2::int) "
+        "WHERE tenant_id = $1",
+        tenant_id,
+        calls,
+    )
 
 
 async def due(dsn: str, tenant_id: str) -> None:

@@ -215,6 +215,31 @@ class TestRefusals:
         for value in (least - 1, most + 1):
             assert refusal(**{f"MEMORY_{name}": str(value)}).startswith(f"MEMORY_{name}: ")
 
+    @pytest.mark.parametrize(
+        "address",
+        [
+            "localhost:8601", "api.example.com/v1", "//api.example.com/v1", "ftp://localhost/v1",
+            "http:/localhost/v1", "http://:8601/v1", "http://localhost:86010/v1",
+            "http://localhost:port/v1", "http://[::1/v1", " http://localhost/v1",
+            "http://local host/v1", "'http://localhost/v1'",
+        ],
+    )  # fmt: skip
+    def test_an_endpoint_that_is_no_whole_address_is_said(self, address: str) -> None:
+        sentence = refusal(OPENAI_BASE_URL=address)
+
+        assert sentence.startswith("OPENAI_BASE_URL: write a whole address, such as http://")
+        assert address not in sentence
+
+    @pytest.mark.parametrize(
+        "address",
+        [
+            "http://localhost:8601", "https://api.example.com/v1/", "HTTP://[::1]:8601/v1",
+            "https://模型.example/v1", "https://api.example.com/openai?api-version=2024-10-21",
+        ],
+    )  # fmt: skip
+    def test_a_whole_address_is_taken_as_it_is(self, address: str) -> None:
+        assert load(OPENAI_BASE_URL=address).openai_base_url == address
+
     def test_every_fault_is_said_at_once(self) -> None:
         sentence = refusal(MEMORY_PORT="x", MEMORY_LOG_LEVEL="loud")
 

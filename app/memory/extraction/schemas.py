@@ -18,8 +18,9 @@ class ExtractRequest(Schema):
 
     wait: bool = Field(
         default=False,
-        description="Wait until it is done, at most a minute, then 202 as without. When a model "
-        "fails, the answer is that error, and the job tries again.",
+        description="Wait until it is done, at most a minute, then 202 as without, and at once if "
+        "the job is deferred for longer. When a model fails, the answer is that error, and the job "
+        "tries again.",
     )
     prompt: Prompt | None = Field(
         default=None, description="Your own instructions to the extractor, for this time."
@@ -35,6 +36,9 @@ class ExtractAnswer(ReadSchema):
     job_id: str | None = None
     status: str | None = Field(default=None, description="Of the job.")
     due_at: Timestamp | None = None
+    deferred_reason: str | None = Field(
+        default=None, description="Why the job waits until `due_at`, as in `GET /v1/jobs`."
+    )
     last_extracted_seq: int = Field(description="Messages up to this number are read.")
     result: dict[str, Any] | None = Field(
         default=None, description="Of the last run: its id, and how many proposals ended as what."

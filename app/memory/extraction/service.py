@@ -10,16 +10,16 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.conversation.sessions.jobs import read_now
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.repository import SessionRepository, refuse_disabled
-from app.errors import DomainError
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
 from app.identity.users.repository import UserRepository
 from app.language.llm.model_catalogue import ModelCatalogue
-from app.memory.extraction.errors import ExtractionLimitError, kept_failure
+from app.memory.extraction.errors import ExtractionLimitError
 from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.run_policy import RunLimits, model_for
 from app.memory.extraction.schemas import ExtractAnswer, ExtractRequest, RunQuery, RunRead
-from app.platform.jobs.models import LANE_BUSY, Job
+from app.memory.extraction.waited_jobs import failure_of, is_deferred_beyond
+from app.platform.jobs.models import Job
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.errors import MemoryPausedError
@@ -72,7 +72,7 @@ class ExtractionService:
             ExtractionLimitError: a model has read it as often as it may in a day.
             MemoryDisabledError, MemoryPausedError, DisabledError: memory is switched off.
             ModelUnavailableError, EmbeddingUnavailableError: with `wait`, the run failed; the job
-                is still ordered and tries again, and nothing is lost.
+                is still ordered and tries again, and nothing is lost. `Retry-After` says when.
 
         """
         self._work.refuse_disabled()
@@ -132,8 +132,8 @@ class ExtractionService:
     async def _wait(
         self, principal: Principal, session_id: str, job_id: str, target: int
     ) -> tuple[ExtractAnswer, int]:
-        """Look until everything up to `target` is read, the job is over or waits for something
-        else, or a minute is over.
+        """Look until everything up to `target` is read, the job is over or deferred for longer
+        than is waited for, or a minute is over.
 
         Raises:
             ModelUnavailableError, EmbeddingUnavailableError: a run has failed meanwhile.
@@ -156,11 +156,13 @@ class ExtractionService:
             answer = _answer(session, job, target)
             if answer.done:
                 return answer, 200
-            patient = loop.time() < begun + TOLD_SECONDS
-            failure = _failure(job, self._now() + SOON if patient else None)
+            patient, now = loop.time() < begun + TOLD_SECONDS, self._now()
+            failure = failure_of(job, now, now + SOON if patient else None)
             if failure is not None:
                 raise failure
-            if job.status in OVER or loop.time() >= end:
+            left = timedelta(seconds=end - loop.time())
+            hopeless = job.status in OVER or is_deferred_beyond(job, now + left)
+            if hopeless or left <= timedelta(0):
                 return answer, 202
 
     async def runs(self, principal: Principal, query: RunQuery) -> Page[RunRead]:
@@ -185,21 +187,6 @@ class ExtractionService:
             return RunRead.model_validate(found)
 
 
-def _failure(job: Job, soon: datetime | None) -> DomainError | None:
-    """Why the last run of a job that somebody waits for failed; None when there was none since.
-
-    Args:
-        soon: jobs that are due again by then are waited for.
-
-    """
-    # The order brought the job forward, so whatever else it waits for came later.
-    failed = job.deferred_reason not in {None, LANE_BUSY} and job.status == "pending"
-    if failed and soon is not None and job.due_at <= soon:
-        return None
-    failure = kept_failure(job.payload) if failed or job.status == "dead" else None
-    return failure if failure is not None and failure.code == job.error_code else None
-
-
 def _answer(session: Session, job: Job | None, target: int) -> ExtractAnswer:
     return ExtractAnswer(
         session_id=session.session_id,
@@ -208,6 +195,7 @@ def _answer(session: Session, job: Job | None, target: int) -> ExtractAnswer:
         job_id=None if job is None else job.job_id,
         status=None if job is None else job.status,
         due_at=None if job is None else job.due_at,
+        deferred_reason=None if job is None else job.deferred_reason,
         last_extracted_seq=session.last_extracted_seq,
         result=None if job is None else job.result,
     )
