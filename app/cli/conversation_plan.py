@@ -6,7 +6,7 @@ from dataclasses import asdict, dataclass
 from datetime import timedelta
 from typing import Any
 
-from app.cli.conversation_cost import Estimate, estimate_of
+from app.cli.conversation_cost import STATEMENTS, Estimate, estimate_of
 from app.cli.conversation_formats import Reading
 from app.cli.evaluation_options import service_meant
 from app.console import print_json, print_record
@@ -26,19 +26,21 @@ class ImportPlan:
     Args:
         models: those that the service asks; or why they are not known.
         estimate: what is asked of them; None where they are not known.
+        max_facts: how many memories of a user are kept; 0 for all.
 
     """
 
     reading: Reading
     models: UsedModels | str
     estimate: Estimate | None
+    max_facts: int
 
 
 def plan_of(reading: Reading, url: str | None, key: str | None, settings: Settings) -> ImportPlan:
     """Count, and estimate the cost where a service says which models it asks."""
     models = _models(url, key, settings)
     if isinstance(models, str):
-        return ImportPlan(reading, models, None)
+        return ImportPlan(reading, models, None, settings.max_facts)
     estimate = asyncio.run(
         estimate_of(
             reading.conversations,
@@ -49,7 +51,7 @@ def plan_of(reading: Reading, url: str | None, key: str | None, settings: Settin
             profile_interval=timedelta(seconds=settings.profile_interval_seconds),
         )
     )
-    return ImportPlan(reading, models, estimate)
+    return ImportPlan(reading, models, estimate, settings.max_facts)
 
 
 def _models(url: str | None, key: str | None, settings: Settings) -> UsedModels | str:
@@ -94,8 +96,27 @@ def tell_plan(plan: ImportPlan, *, as_json: bool) -> None:
             "left out": ", ".join(f"{count:,} {why}" for why, count in (+reading.left_out).items()),
             "unreadable": f"{len(reading.unreadable):,}",
         }
+        | _capacity_lines(plan)
         | _cost_lines(plan)
     )
+
+
+def _capacity_lines(plan: ImportPlan) -> dict[str, str]:
+    """How many users probably tell more than is kept of one; nothing where none does."""
+    said = Counter(
+        one.user_id
+        for one in plan.reading.conversations
+        for message in one.messages
+        if message.role == "user"
+    )
+    over = sum(STATEMENTS * messages > plan.max_facts > 0 for messages in said.values())
+    if not over:
+        return {}
+    whose = "1 user" if over == 1 else f"{over:,} users"
+    return {
+        "too many": f"{whose} may tell more than the {plan.max_facts:,} memories that are kept of "
+        "each; the others are archived: raise MEMORY_MAX_FACTS of the service first (0: no limit)"
+    }
 
 
 def _cost(plan: ImportPlan) -> dict[str, Any] | None:

@@ -22,10 +22,10 @@ from tests.support.patience import PATIENCE
 Run = Callable[..., Result]
 
 
-def called(*arguments: str | Path) -> Result:
-    """What the command says; nobody's own settings count."""
-    kept = environment()
-    env = {name: kept.get(name) for name in os.environ}
+def called(*arguments: str | Path, **variables: str) -> Result:
+    """What the command says; nobody's own settings count, but for these variables."""
+    kept = environment() | variables
+    env = {name: kept.get(name) for name in {*os.environ, *variables}}
     return CliRunner().invoke(cli, ["import-conversations", *map(str, arguments)], env=env)
 
 
@@ -97,6 +97,34 @@ def test_dry_run_counts_and_needs_no_service(tmp_path: Path) -> None:
         "cost": None,
     }
     assert "not known, as no service told its models" in shown.stdout
+
+
+@pytest.mark.parametrize(
+    ("ana", "ben", "kept", "told"),
+    [
+        (10, 9, 9, None),
+        (11, 10, 9, "1 user may tell more than the 9 memories"),
+        (11, 11, 9, "2 users may tell more than the 9 memories"),
+        (11, 11, 0, None),
+    ],
+)
+def test_dry_run_says_that_a_user_tells_more_than_is_kept(
+    tmp_path: Path, ana: int, ben: int, kept: int, told: str | None
+) -> None:
+    """Nine in ten messages of a user make a memory; a reply makes none."""
+    talks = [
+        talk(f"{user}-{number}", None, "I keep bees.", user_id=user)
+        for user, count in (("ana", ana), ("ben", ben))
+        for number in range(count)
+    ]
+    replies = [{"role": "assistant", "content": "I see."}] * 20
+    talks.append({"session_id": "replies", "user_id": "ana", "messages": replies})
+    shown = called(file_of(tmp_path, *talks), "--dry-run", MEMORY_MAX_FACTS=str(kept))
+
+    lines = " ".join(shown.stdout.split())
+    assert shown.exit_code == 0, shown.output
+    assert ("MEMORY_MAX_FACTS" in lines) is (told is not None)
+    assert told is None or told in lines
 
 
 def test_second_run_appends_nothing(run: Run, service: Service, key: str, tmp_path: Path) -> None:
