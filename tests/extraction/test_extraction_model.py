@@ -893,8 +893,10 @@ class TestOneReconciliation:
             decides(lambda _, near: {"event": "SUPERSEDE", "memories": [near[0]["id"]]}),
         )
         later = [f"The user owns book number {n} no more." for n in range(10)]
-        await read(client, *later, REPLY)
+        answer = await read(client, *later, REPLY)
 
+        run = ok(await client.get(f"/extractions/{answer['result']['extraction_id']}"))
+        assert run["calls"] == 2
         asked = [schema_name_of(request) for request in chat.requests]
         assert asked == ["memories", "decisions"]
         assert len(lines_of(chat.requests[1], "statement")) == 10

@@ -13,7 +13,7 @@ from app.language.llm.chat import JsonSchema
 from app.language.llm.extractor import Scope
 from app.language.text.prompt_text import escape_line
 
-EXTRACTION_VERSION: Final = "extraction/8"
+EXTRACTION_VERSION: Final = "extraction/9"
 RECONCILE_VERSION: Final = "reconcile/7"
 
 _DATA: Final = """\
@@ -101,7 +101,8 @@ _ENDED: Final = """\
 The conversation has ended. Last of all, "experience" is what it taught that will help the next \
 time something like it comes up: what was tried, what worked or failed and why, what the user \
 approved or rejected in the end. null after small talk, or when a question was simply answered. \
-Otherwise content, in one or two sentences, confidence and evidence, as of an entry."""
+Otherwise content, in one or two sentences, confidence and evidence, as of an entry; what it says \
+is no entry besides."""
 
 _SCOPES: Final[dict[Scope, str]] = {
     "user": "about the user. The usual one.",

@@ -90,7 +90,7 @@ class ModelCalls:
                 request.principal.tenant_id,
                 _decision_question(state, questions, agenda, besides),
                 partial(reconciler.reconcile, questions, agenda, besides),
-                partial(_count_decisions, request, reconciler.model),
+                partial(_count_decisions, state, reconciler.model),
             )
         except ModelUnavailableError as error:
             error.reconciling = True
@@ -238,8 +238,13 @@ async def _log_reading(
 
 
 async def _count_decisions(
-    request: RunRequest, model: str, db: AsyncSession, answer: Reconciliation
+    state: RunState, model: str, db: AsyncSession, answer: Reconciliation
 ) -> None:
+    """Count it for the day, and for the run that it belongs to."""
+    request = state.request
+    if answer.use.calls and not request.preview:
+        runs = ExtractionRepository(db, request.principal.access)
+        await runs.add_cost(state.extraction_id, answer.use)
     await _note(db, request, RECONCILE, model, answer.use)
 
 

@@ -31,6 +31,7 @@ from app.identity.usage.models import PaidAnswer
 from app.identity.users.errors import UserNotFoundError
 from app.identity.users.models import User
 from app.identity.users.repository import visible_user_ids
+from app.language.llm.extractor import ModelUse
 from app.memory.extraction.errors import RunNotFoundError
 from app.memory.extraction.models import ExtractionRun
 from app.memory.memories.eviction_repository import EvictionRepository
@@ -243,6 +244,23 @@ class ExtractionRepository:
     async def add_run(self, values: Mapping[str, Any]) -> None:
         """Keep a run in the log; `values` are its columns."""
         await self._db.execute(insert(ExtractionRun).values(tenant_id=self._tenant_id, **values))
+
+    async def add_cost(self, extraction_id: str, use: ModelUse) -> None:
+        """Count one more call of a run."""
+        await self._db.execute(
+            update(ExtractionRun)
+            .where(
+                ExtractionRun.tenant_id == self._tenant_id,
+                ExtractionRun.extraction_id == extraction_id,
+            )
+            .values(
+                calls=ExtractionRun.calls + use.calls,
+                input_tokens=ExtractionRun.input_tokens + use.input_tokens,
+                output_tokens=ExtractionRun.output_tokens + use.output_tokens,
+                latency_ms=ExtractionRun.latency_ms + use.latency_ms,
+            )
+            .execution_options(synchronize_session=False)
+        )
 
     async def paid_up_to(self, session_id: str, watermark: int) -> int | None:
         """Up to which message a model has read behind the watermark in a run that is not stored,

@@ -83,7 +83,7 @@ async def asked(
 def test_it_says_who_it_is(extractor: ModelExtractor):
     assert extractor.name == "openai/local-model"
     assert extractor.model == "local-model"
-    assert extractor.prompt_version == "extraction/8"
+    assert extractor.prompt_version == "extraction/9"
 
 
 class TestAnswer:
