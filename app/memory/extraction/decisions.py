@@ -92,7 +92,7 @@ def permitted(
     objection = _objection(draft, replace(decision, memory_ids=wanted), limits)
     removed = decision.event in _ENDS
     if objection is None and removed and not limits.allow(len(wanted)):
-        objection = "a run ends only so many memories"
+        objection = "the run has ended as many memories as it may"
     if objection is not None:
         # A statement is kept beside what may not be touched, which it contradicts where it was to
         # take its place; a retraction changes nothing.

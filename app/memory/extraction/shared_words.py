@@ -1,8 +1,8 @@
-"""Which memories share telling words with a statement: the other way than vectors in which one may
-concern it. Pure.
+"""Which memories share telling words with a statement, and may concern it though their vectors are
+far from its own. Pure.
 
-Measured on a year of Chinese conversations, vectors alone showed a model up to 14 memories that had
-nothing to do with a statement, and not the one that it changed ("$110,000" beside "earns $85,000").
+Of 22 conversations, English and Chinese, vectors alone showed a model up to 14 memories that had
+nothing to do with a statement, and not the plan to climb a mountain beside its ascent.
 """
 
 from collections import Counter
