@@ -74,6 +74,7 @@ from app.prompting.documents.passage_service import PassageSearchService, Passag
 from app.prompting.documents.service import FolderService
 from app.prompting.tools.handlers import ToolHandlers
 from app.prompting.tools.service import ToolService
+from app.prompting.tools.toolset import TOOLS
 from app.runtime import Runtime
 
 Service = TypeVar("Service")
@@ -101,7 +102,7 @@ class Factory:
 
 def _agents(_: Factory, at: Runtime) -> AgentService:
     catalogues = (at.catalogue, at.models, at.summarisers, at.profilers)
-    return AgentService(at.work, *catalogues, at.processing)
+    return AgentService(at.work, *catalogues, at.processing, tuple(TOOLS))
 
 
 def _messages(_: Factory, at: Runtime) -> MessageService:

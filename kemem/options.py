@@ -156,16 +156,19 @@ class ContextOptions(TypedDict, total=False):
     """Further parameters of `context`.
 
     `messages` replace those of the session and are not stored; `window_tokens` is the budget of
-    instructions, blocks, summary and messages; `context` has values for the `{{ names }}` in the
-    system prompt; `include` turns parts off by name; `memories` restricts them, for example
-    `{"memory_types": [...]}`; `strategy` selects messages, for example `{"name": "last_messages",
-    "count": 20}`; `clear_tool_results` removes older tool results, for example `{"keep": 3}`;
+    instructions, blocks, summary and messages; `system_prompt_mode` says whether `system_prompt`
+    replaces that of the agent (the default) or follows it; `context` has values for the
+    `{{ names }}` in the system prompt; `include` turns parts off by name;
+    `memories` restricts them, for example `{"memory_types": [...]}`; `strategy` selects messages,
+    for example `{"name": "last_messages", "count": 20}`; `clear_tool_results` removes older tool
+    results, for example `{"keep": 3}`;
     `passages` adds passages of documents, for example `{"limit": 5}`. `excerpts` restricts the
     pieces of earlier messages, for example `{"tokens": 800}`.
     """
 
     messages: Sequence[Mapping[str, Any]] | None
     window_tokens: int | None
+    system_prompt_mode: Literal["replace", "extend"]
     context: Mapping[str, Any] | None
     strategy: Mapping[str, Any] | None
     clear_tool_results: Mapping[str, Any] | None

@@ -32,7 +32,7 @@ class ContextMethods(Sender):
             query: what the memories should be about; the last user message by default.
             max_memory_tokens: 100 to 8000.
             system_prompt: instructions with `{{ names }}`, which `options["context"]`, the working
-                state and the session's context replace.
+                state and the session's context replace; by default those of the agent.
             render: the format of the messages; `openai` by default.
             options: see `ContextOptions`.
 

@@ -102,10 +102,12 @@ class TestDisabledAgent:
     [
         ({"tools": "memory_search"}, "tools"),
         ({"tools": ["memory_search", 1]}, "tools"),
+        ({"tools": ["memory_search", "memory_serach"]}, "tools.1"),
         ({"enable_memory": "no"}, "enable_memory"),
+        ({"system_prompt": ["Be kind."]}, "system_prompt"),
     ],
 )
-async def test_a_config_that_would_switch_tools_off_by_mistake_is_refused(
+async def test_a_config_that_would_be_ignored_is_refused(
     client: AsyncClient, config: dict[str, Any], name: str
 ) -> None:
     body = {"agent_id": "support", "agent_name": "Support", "config": config}
@@ -113,8 +115,16 @@ async def test_a_config_that_would_switch_tools_off_by_mistake_is_refused(
     response = await client.post("/agents", json=body)
 
     assert (response.status_code, response.json()["code"]) == (422, "invalid_config")
-    assert response.json()["errors"][0]["location"] == ["body", "config", name]
+    assert response.json()["errors"][0]["location"] == ["body", "config", *name.split(".")]
+    assert "serach" not in response.text
     assert (await client.get("/agents/support")).status_code == 404
+
+    ok(await client.post("/agents", json=body | {"config": {"tools": ["memory_save"]}}), 201)
+    response = await client.patch("/agents/support", json={"config": config})
+
+    assert (response.status_code, response.json()["code"]) == (422, "invalid_config")
+    kept = ok(await client.get("/agents/support"))
+    assert (kept["config"], kept["version"]) == ({"tools": ["memory_save"]}, 1)
 
 
 async def test_a_config_of_tools_is_kept(client: AsyncClient) -> None:

@@ -381,20 +381,37 @@ class TestFinding:
         ):
             assert "another search" in await refusal(talk, tool, told | {"cursor": cursor})
 
+    @pytest.mark.parametrize(
+        ("saved", "shown", "more"), [(4, 4, False), (5, 5, False), (6, 5, True)]
+    )
+    async def test_five_memories_are_shown_unless_more_are_asked_for(
+        self, talk, saved: int, shown: int, more: bool
+    ) -> None:
+        for one in range(saved):
+            await save(talk, f"The cat number {one} is called Cat{one}.")
+
+        answer = await called(talk, "memory_search", {"query": "cat"})
+
+        assert len(answer["data"]["items"]) == shown
+        assert (answer["next_cursor"] is not None) is more
+        answer = await called(talk, "memory_search", {"query": "cat", "k": 6})
+        assert len(answer["data"]["items"]) == saved
+
     async def test_a_page_ends_with_the_last_item_that_fits(self, talk) -> None:
         for one in range(6):
             await save(talk, f"The cat number {one} is called Cat{one} and likes " + "fish " * 30)
-        all_of_it = await called(talk, "memory_search", {"query": "cat"}, max_tokens=8000)
+        cats = {"query": "cat", "k": 6}
+        all_of_it = await called(talk, "memory_search", cats, max_tokens=8000)
         assert all_of_it["next_cursor"] is None
         tokens = count(all_of_it["result"])
 
         for budget, shown in ((tokens, 6), (tokens - 1, 5), (tokens + 1, 6)):
-            answer = await called(talk, "memory_search", {"query": "cat"}, max_tokens=budget)
+            answer = await called(talk, "memory_search", cats, max_tokens=budget)
             assert len(answer["data"]["items"]) == shown
             assert count(answer["result"]) <= budget
             assert (answer["next_cursor"] is None) is (shown == 6)
 
-        told = {"query": "cat", "cursor": None}
+        told = cats | {"cursor": None}
         seen: list[str] = []
         while True:
             answer = await called(talk, "memory_search", told, max_tokens=200)

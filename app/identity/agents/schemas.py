@@ -123,9 +123,11 @@ class AgentCreate(Schema):
         "extracts memories for it (rules, openai/<model>), `extraction_prompt` instructs that, "
         "`summary_model` what summarises its conversations (extractive, openai/<model>), "
         "`profile_model` what derives profiles (rules, openai/<model>); `profile_slots` adds slots "
-        "to the profiles of its users: `[{topic, sub_topic, description, max_chars}]`. `tools` "
-        "lists the tools its model may call, all when left out; `enable_memory` false takes those "
-        "on memories away. `processors` lists those that serve it, the tenant's when left "
+        "to the profiles of its users: `[{topic, sub_topic, description, max_chars}]`. "
+        "`system_prompt` is its instructions, at the beginning of every context; variables in it "
+        "are replaced. `tools` lists the tools its model may call, by the names of GET /v1/tools, "
+        "all when left out; `enable_memory` false takes those on memories away. `processors` lists "
+        "those that serve it, the tenant's when left "
         "out (docs/processors.md). `forgetting` says what is forgotten automatically, such as "
         '{"max_facts": 50, "message_retention_days": 90}; docs/forgetting.md names its keys.',
     )

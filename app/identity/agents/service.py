@@ -1,5 +1,6 @@
 """Use cases of agents."""
 
+from collections.abc import Collection
 from typing import Any, Protocol
 
 from app.identity.agents.agent_processors import Processing
@@ -31,13 +32,16 @@ class AgentService:
         summarisers: SummariserCatalogue,
         profilers: ProfilerCatalogue,
         processing: Processing,
+        tools: Collection[str],
     ) -> None:
+        """Build it; `tools` are the names of the tools that there are."""
         self._work = work
         self._catalogue = catalogue
         self._models = models
         self._summarisers = summarisers
         self._profilers = profilers
         self._processing = processing
+        self._tools = tools
 
     async def prepare(self, principal: Principal, body: AgentCreate) -> Agent:
         """The agent that a request describes, checked and not yet stored.
@@ -47,7 +51,8 @@ class AgentService:
             UnknownModelError: `config.model`, `config.summary_model` or `config.profile_model`
                 names none.
             InvalidConfigError: `config.extraction_prompt` is no text, or too long;
-                `config.profile_slots` are none.
+                `config.profile_slots` are none; `config.system_prompt` is no text;
+                `config.tools` names one that there is not.
             InvalidProcessorsError: `config.processors` are not allowed here.
             KeyRestrictedError: the key is a user's, or another agent's.
 
@@ -130,18 +135,24 @@ class AgentService:
             raise InvalidConfigError(
                 "extraction_prompt", f"a text of at most {PROMPT_LENGTH} characters"
             )
+        if not isinstance(config.get("system_prompt"), str | None):
+            raise InvalidConfigError("system_prompt", "a text")
         self._processing.check(config)
-        _check_tools(config)
+        _check_tools(config, self._tools)
         _check_forgetting(config)
 
 
-def _check_tools(config: dict[str, Any]) -> None:
+def _check_tools(config: dict[str, Any], names: Collection[str]) -> None:
     """Raises InvalidConfigError."""
     tools = config.get("tools")
     if tools is not None and not (
         isinstance(tools, list) and all(isinstance(one, str) for one in tools)
     ):
         raise InvalidConfigError("tools", "a list of names of tools, as `GET /v1/tools` has them")
+    for place, tool in enumerate(tools or ()):
+        if tool not in names:
+            # A name that was meant for a tool and is none would take the tool away unnoticed.
+            raise InvalidConfigError(f"tools.{place}", f"one of {', '.join(names)}")
     if not isinstance(config.get("enable_memory", True), bool):
         raise InvalidConfigError("enable_memory", "true or false")
 

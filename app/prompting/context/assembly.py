@@ -198,9 +198,10 @@ def remembered(
 ) -> Remembered:
     """Profile, corrections and memories within one budget.
 
-    The first two have shares of their own; what they leave is for the memories. A correction that
-    does not fit into its share is ranked among the memories by its score. A memory that the shown
-    lines of the profile contain completely is not repeated.
+    The first two have shares of their own; what they leave is for the memories. The best correction
+    that fits the budget is always shown, whatever its share; one that does not fit into it is
+    ranked among the memories by its score. A memory that the shown lines of the profile contain
+    completely is not repeated.
 
     Args:
         profile: its lines; None when it is excluded.
@@ -211,16 +212,14 @@ def remembered(
         reserved: tokens of the budget that are for other parts.
 
     """
-    lines = None if profile is None else [entry.text for entry in profile]
-    first = _piece("profile", PROFILE, lines, int(budget * PROFILE_SHARE), counter)
-    rendered_lines = (profile or [])[: first.section.lines]
-    corrected = (
-        [memory for memory in found if memory.row["memory_type"] == CORRECTION]
-        if corrections
-        else []
-    )
+    corrected, least = _corrected(found, budget, counter) if corrections else ([], 0)
     lines = [line(memory.row) for memory in corrected] if corrections else None
-    second = _piece("corrections", CORRECTIONS, lines, int(budget * CORRECTIONS_SHARE), counter)
+    share = max(int(budget * CORRECTIONS_SHARE), least)
+    second = _piece("corrections", CORRECTIONS, lines, share, counter)
+    share = min(int(budget * PROFILE_SHARE), budget - second.section.tokens)
+    lines = None if profile is None else [entry.text for entry in profile]
+    first = _piece("profile", PROFILE, lines, share, counter)
+    rendered_lines = (profile or [])[: first.section.lines]
     repeated = [memory for memory in found if memories and _is_in_profile(rendered_lines, memory)]
     shown: list[tuple[PartName, Found, int]] = [("profile", memory, 0) for memory in repeated]
     shown += [
@@ -238,6 +237,23 @@ def remembered(
         for memory, tokens in zip(others, third.section.line_tokens, strict=False)
     ]
     return Remembered((first, second, third), shown)
+
+
+def least_corrections(found: Sequence[Found], budget: int, counter: TokenCounter) -> int:
+    """Tokens of the corrections with the best one alone that fits; 0 when none does."""
+    return _corrected(found, budget, counter)[1]
+
+
+def _corrected(
+    found: Sequence[Found], budget: int, counter: TokenCounter
+) -> tuple[list[Found], int]:
+    """The corrections, the best that fits the budget first, and the tokens of it alone."""
+    corrected = [memory for memory in found if memory.row["memory_type"] == CORRECTION]
+    for place, memory in enumerate(corrected):
+        alone = section(TAG, CORRECTIONS, [line(memory.row)], budget, counter)
+        if alone.lines:
+            return [memory, *corrected[:place], *corrected[place + 1 :]], alone.tokens
+    return corrected, 0
 
 
 def _is_in_profile(profile: Sequence[ProfileLine], memory: Found) -> bool:

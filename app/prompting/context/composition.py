@@ -25,6 +25,7 @@ from app.prompting.context.assembly import (
     Section,
     content_hash,
     excluded,
+    least_corrections,
     nothing_remembered,
     passages_within,
     remembered,
@@ -230,13 +231,14 @@ class Composition:
         """The fields of a `ContextAnswer`, without `query`."""
         body, scene, own = self.options.body, self.scene, self.conversation
         lines = self._excerpt_lines()
-        share = self._excerpt_budget(self.options.memory_tokens)
+        total = self.options.memory_tokens
+        share = self._excerpt_budget(min(int(total * EXCERPTS_SHARE), total - self._correction()))
         least = self._excerpts(lines, share)
-        rest = self.options.memory_tokens - least.section.tokens
+        rest = total - least.section.tokens
         known = self._remembered(rest)
         passages = self._passages(rest - known.tokens)
         taken = known.tokens + sum(piece.section.tokens for piece in passages)
-        budget = self._excerpt_budget(taken)
+        budget = self._excerpt_budget(max(share, total - taken))
         excerpts = self._excerpts(lines, budget) if budget > share else least
         profile, corrections, memories = known.pieces
         system = [own.instructions, profile, own.blocks, own.summary, corrections, memories]
@@ -296,12 +298,16 @@ class Composition:
             return [Piece("passages", NOTHING, 0, 0, "injection_off")]
         return [passages_within(self.passages, budget, self.counter)]
 
-    def _excerpt_budget(self, taken: int) -> int:
-        """Tokens for excerpts where others take so many: half of all, or more if that is left."""
-        total = self.options.memory_tokens
+    def _correction(self) -> int:
+        """Tokens that excerpts leave for the best correction."""
+        if self.recalled is None or not self.options.body.include.corrections:
+            return 0
+        return least_corrections(self.recalled.found, self.options.memory_tokens, self.counter)
+
+    def _excerpt_budget(self, left: int) -> int:
+        """Tokens for excerpts where so many are left for them."""
         most = self.options.body.excerpts.tokens
-        share = max(int(total * EXCERPTS_SHARE), total - taken)
-        return share if most is None else min(most, share)
+        return left if most is None else min(most, left)
 
     def _excerpt_lines(self) -> ExcerptLines | None:
         if self.excerpts is None:

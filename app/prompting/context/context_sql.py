@@ -45,6 +45,9 @@ SELECT session.session_id, session.agent_id, session.user_id, session.project_id
     session.injection_enabled AS session_injects, session.in_context_from, session.last_user_seq,
     session.window_tokens, session.window_messages, session.token_scale, session.summary_tokens,
     agent.window_policy AS agent_policy, agent.injection_enabled AS agent_injects,
+    -- Older releases took anything under this name.
+    CASE WHEN jsonb_typeof(agent.config->'system_prompt') = 'string'
+    THEN agent.config->>'system_prompt' END AS agent_prompt,
     person.user_name, person.profile,
     -- An agent's key sees what is known of those users that it is the home of.
     CASE WHEN CAST($3 AS text) IS NULL OR person.agent_id = CAST($3 AS text)

@@ -145,11 +145,17 @@ class ContextRequest(Schema):
     system_prompt: Annotated[str, StringConstraints(max_length=CONTENT_LENGTH), Storable] | None = (
         Field(
             default=None,
-            description="Instructions, which come first. `{{ name }}` and `{{ a.b }}` are replaced "
-            "by what `context`, the working state or the session's `context` has under that name, "
-            "the first that has it, escaped; an unknown name is refused.",
+            description="Instructions, which come first; `config.system_prompt` of the agent when "
+            "left out. `{{ name }}` and `{{ a.b }}` are replaced by what `context`, the working "
+            "state or the session's `context` has under that name, the first that has it, escaped; "
+            "an unknown name is refused.",
             examples=["You help {{ company }}."],
         )
+    )
+    system_prompt_mode: Literal["replace", "extend"] = Field(
+        default="replace",
+        description="`replace`: `system_prompt` stands instead of the agent's, also when it is "
+        "empty. `extend`: it follows the agent's.",
     )
     context: Document = Field(
         default={}, description="Of this run alone: values for the system prompt; never stored."

@@ -101,14 +101,14 @@ class ContextService:
         Raises:
             SessionNotFoundError: the caller has no such session.
             UnknownVariableError: the system prompt has a variable without a value.
-            LongPromptError: it is too long once its variables are replaced.
+            LongPromptError: it is too long once its variables are replaced, or with the agent's.
             UnknownStrategyError, InvalidStrategyError: `strategy` is unknown or not valid.
             InvalidFilterError: the filter is not valid.
 
         """
         pick = pick_of(body.strategy, self._rules.strategies)
         scene = await self._read(principal, session_id, body)
-        template, sources = body.system_prompt or "", [body.context, *scene.sources]
+        template, sources = _system_prompt(scene, body), [body.context, *scene.sources]
         # The values of the variables may be as long as the prompt may get.
         characters = CONTENT_LENGTH if "{{" in template else 0
         instructions = await read_text(characters, fill, template, sources)
@@ -298,6 +298,16 @@ class ContextService:
                 limit=body.passages.limit,
             ),
         )
+
+
+def _system_prompt(scene: Scene, body: ContextRequest) -> str:
+    """The instructions with their variables: the request's, the agent's, or both."""
+    own, asked = scene.row["agent_prompt"], body.system_prompt
+    if asked is None:
+        return own or ""
+    if body.system_prompt_mode == "extend":
+        return "\n\n".join(text for text in (own, asked) if text)
+    return asked
 
 
 def _near(found: PassageHits, body: ContextRequest) -> list[PassageHit]:

@@ -48,6 +48,8 @@ def _all_shown(
     """
     times = Counter(match[1] for match in _VARIABLE.finditer(template))
     length = len(_VARIABLE.sub("", template))
+    if length > CONTENT_LENGTH:
+        raise LongPromptError
     shown = {}
     for name in names:
         shown[name] = _shown(values[name])

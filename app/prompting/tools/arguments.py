@@ -33,6 +33,7 @@ MOST_FAULTS: Final = 5
 LONGEST_NAME: Final = 50
 
 HITS: Final = 10
+MEMORIES: Final = 5
 MOST_HITS: Final = 50
 
 
@@ -95,7 +96,7 @@ class SaveArguments(Schema):
 
 class SearchArguments(Schema):
     query: Asked
-    k: Count = HITS
+    k: Count = MEMORIES
     memory_type: MemoryType | None = None
     scope: Literal["user", "session", "project", "agent"] | None = Field(
         default=None, description="Only these; all when left out. agent is what all users share."
