@@ -197,6 +197,7 @@ def _tools(factory: Factory, at: Runtime) -> ToolService:
         factory.get(MemoryService),
         factory.get(SearchService),
         factory.get(MessageSearchService),
+        factory.get(MessageService),
         factory.get(PassageSearchService),
         blocks,
         at.injections,

@@ -32,6 +32,17 @@ class Message(Answer):
         return f"{self.role}: {escape_line(self.content)}"
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MessageSlice(Message):
+    """A message, or a stretch of its text in `content`."""
+
+    offset: int = 0
+    total_length: int = 0
+    """Characters of the whole text."""
+    next_offset: int | None = None
+    """Where to read on; None at the end."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Messages(Listing[Message]):
     """Messages in the requested order."""

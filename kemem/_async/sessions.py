@@ -10,7 +10,15 @@ from kemem.answers import listing
 from kemem.calls import checked_limit, fetch, fetch_pages, post
 from kemem.jobs import WAIT_SECONDS, HasJob, Job, JobWait, Usage
 from kemem.options import MessageInput, MessageSearchOptions, Order, Role
-from kemem.sessions import Appended, Extraction, Message, MessageHits, Messages, Session
+from kemem.sessions import (
+    Appended,
+    Extraction,
+    Message,
+    MessageHits,
+    Messages,
+    MessageSlice,
+    Session,
+)
 
 
 class AsyncSessionMethods(AsyncSender):
@@ -88,6 +96,18 @@ class AsyncSessionMethods(AsyncSender):
         )
         return listing(Messages, await self._collect(call, limit))
 
+    async def message(
+        self, session_id: str, message_id: str, *, offset: int = 0, limit: int | None = None
+    ) -> MessageSlice:
+        """Return one message, or `limit` characters of its text from `offset` on.
+
+        Raises:
+            NotFoundError: there is no such message.
+
+        """
+        path = ("sessions", session_id, "messages", message_id)
+        return await self._send(fetch(MessageSlice, *path, offset=offset or None, limit=limit))
+
     async def search_messages(
         self,
         query: str,
@@ -100,8 +120,8 @@ class AsyncSessionMethods(AsyncSender):
     ) -> MessageHits:
         """Search messages by keywords, meaning and context; best first, empty without a hit.
 
-        At least one id is required, and messages match all given ids. Tool calls, tool results
-        and hidden messages are not searched.
+        At least one id is required, and messages match all given ids. Tool calls and hidden
+        messages are not searched, and results of tools only with `roles=["tool"]`.
 
         Args:
             limit: 1 to 100.

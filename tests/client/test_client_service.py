@@ -300,6 +300,9 @@ async def test_conversation_is_stored_and_ended(memory: AsyncMemory) -> None:
     assert [one.content for one in latest] == ["Good to know."]
     assert str(await memory.messages("trip", role="user")) == "user: I live in Berlin."
 
+    stretch = await memory.message("trip", "m1", offset=2, limit=4)
+    assert (stretch.content, stretch.next_offset, stretch.total_length) == ("live", 6, 17)
+
     found = await memory.search_messages("Where does she live?", user_id="ana", explain=True)
     best = found[0]
     assert (best.message_id, best.said_ago) == ("m1", "just now")

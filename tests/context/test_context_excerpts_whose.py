@@ -112,7 +112,9 @@ class TestNeverShown:
         assert "secret" not in answer["prompt"]
         assert excerpt_lines(answer)[1] == f"2 assistant: {REPLY['content']}"
 
-    async def test_hidden_messages_and_tools_are_never_shown(self, client: AsyncClient) -> None:
+    async def test_hidden_messages_are_never_shown_and_tools_only_where_asked_for(
+        self, client: AsyncClient
+    ) -> None:
         await append(
             client,
             "talk",
@@ -127,6 +129,9 @@ class TestNeverShown:
         answer = await only(client, ("talk", 2))
 
         assert "hidden" not in answer["prompt"]
+        asked = await context(client, query=QUERY, excerpts={"roles": ["tool"]})
+        assert [one["role"] for one in asked["used_excerpts"]] == ["tool"]
+        assert '4 tool: {"ferry": "nine"}' in asked["prompt"]
 
     async def test_a_block_of_a_middleware_is_not_shown_before_a_reply(
         self, client: AsyncClient

@@ -109,7 +109,7 @@ class TestAppend:
         assert (row["ends"] is not None) == several
         assert row["model"] == LOCAL
 
-    async def test_tools_calls_and_hidden_messages_have_none(
+    async def test_calls_of_tools_and_hidden_messages_have_none(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         call = {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
@@ -121,8 +121,11 @@ class TestAppend:
             said("tool", LONG, tool_call_id="c1"),
         )
 
-        for row in await stored(dsn, acme):
+        *none, result = await stored(dsn, acme)
+        for row in none:
             assert {**row, "content": None} == dict.fromkeys(row)
+        # A search may ask for results of tools.
+        assert whole(result)
 
     async def test_a_wish_is_noted(self, client: AsyncClient, acme: Caller, dsn: str) -> None:
         await append(client, "talk", "Please always answer in French.", SHORT)

@@ -112,7 +112,9 @@ class TestFinding:
 
 
 class TestNeverFound:
-    async def test_tools_and_calls_of_tools_are_never_found(self, client: AsyncClient) -> None:
+    async def test_tools_are_found_only_where_asked_for_and_their_calls_never(
+        self, client: AsyncClient
+    ) -> None:
         await append(
             client,
             "s1",
@@ -129,6 +131,46 @@ class TestNeverFound:
                     "What do you know about my piano?",
                     "Your piano is a Steinway.",
                 ]
+        for mode in ("hybrid", "semantic", "lexical"):
+            tools = await recalled(client, "piano", user_id="ana", mode=mode, roles=["tool"])
+            assert tools == ['{"results": ["piano"]}']
+
+    async def test_results_of_tools_change_no_search_that_does_not_ask_for_them(
+        self, client: AsyncClient
+    ) -> None:
+        await append(client, "s1", CLIMB, PIANO, PARCEL)
+        search = {"query": "piano lessons", "user_id": "ana", "explain": True,
+                  "reference_time": "2026-11-26T12:00:00Z"}  # fmt: skip
+        before = ok(await client.post("/messages/search", json=search))
+        result = "The piano lessons cost 30 euros. " * 20
+        await append(
+            client,
+            "s1",
+            said("assistant", "", tool_calls=[CALL]),
+            said("tool", result, tool_call_id="c1"),
+        )
+
+        after = ok(await client.post("/messages/search", json=search))
+
+        assert after["items"] == before["items"]
+        assert after["searched"] == before["searched"] == 3
+
+    async def test_a_piece_of_a_long_result_of_a_tool_is_shown(self, client: AsyncClient) -> None:
+        rows = [f"Row {number}: nothing to see here in this table. " for number in range(400)]
+        rows[250] = "Row 250: the ferry to the cabin leaves at nine from pier seven. "
+        await append(
+            client,
+            "s1",
+            "When does it leave?",
+            said("assistant", "", tool_calls=[CALL]),
+            said("tool", "".join(rows), tool_call_id="c1"),
+        )
+
+        search = {"query": "ferry to the cabin", "user_id": "ana", "roles": ["tool"]}
+        [hit] = ok(await client.post("/messages/search", json=search))["items"]
+
+        assert "pier seven" in hit["piece"]["text"]
+        assert len(hit["piece"]["text"]) < 1_000
 
     async def test_hidden_messages_and_injected_blocks_are_never_found(
         self, client: AsyncClient
@@ -253,7 +295,8 @@ class TestAnswer:
         assert set(answer) == set(MessageSearchAnswer.model_fields)
         assert (answer["mode"], answer["degraded"], answer["waiting"]) == ("hybrid", False, 0)
         best, other = answer["items"]
-        message = ok(await client.get(f"/sessions/s1/messages/{best['message_id']}"))
+        listed = ok(await client.get("/sessions/s1/messages"))["items"]
+        [message] = [one for one in listed if one["message_id"] == best["message_id"]]
         assert message.items() <= best.items()
         assert best["score"] == best["relevance"] >= other["score"]
         explain = best["explain"]
@@ -419,7 +462,11 @@ class TestLimits:
             ("limit", [1, 100], [0, 101, "x", 1.5]),
             ("query", ["x", "?", " x ", "x" * 10_000], ["", " \n\u3000", "x" * 10_001, "a\x00b"]),
             ("threshold", [0, 1], [-0.01, 1.01]),
-            ("roles", [["user"], ["user", "assistant", "system"]], [[], ["tool"], ["user"] * 4]),
+            (
+                "roles",
+                [["tool"], ["user", "assistant", "system", "tool"]],
+                [[], ["robot"], ["user"] * 5],
+            ),
             ("mode", ["hybrid"], ["exact"]),
             ("boosts", [{}, {"date": 0}, {"date": 1}], [{"date": -1}, {"date": 1.1}, {"x": 1}]),
             ("since", ["2024-01-01T00:00:00Z"], ["2024-01-01", "2024-01-01T00:00:00"]),

@@ -1,8 +1,8 @@
 """What searches read of a message: its words, who said it and when, and its vector.
 
-Searched is the text of users, assistants and systems, without the blocks that a middleware put into
-it. Tool calls, their results and hidden messages are never found: they are marked as read and have
-no terms.
+Searched is what was said, without the blocks that a middleware put into it; results of tools only
+where a search asks for them. Calls of tools and hidden messages are never found: they are marked as
+read and have no terms.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -58,7 +58,7 @@ def searchable_text(message: Said, tags: Collection[str]) -> str | None:
         tags: blocks of these are taken out.
 
     """
-    if message.role == "tool" or message.tool_calls or is_hidden(message):
+    if message.tool_calls or is_hidden(message):
         return None
     text = strip_blocks(said_text(message.content, message.content_parts), tags).text
     return text[:INDEXED_LENGTH] or None

@@ -148,11 +148,12 @@ class MessageRepository:
             .limit(1)
         )
 
-    async def get(self, message_id: str) -> Message:
-        """Raises MessageNotFoundError."""
-        message = await self._db.scalar(self._mine().where(Message.message_id == message_id))
+    async def get(self, message_id: str | int) -> Message:
+        """By its id, or by its number in the session. Raises MessageNotFoundError."""
+        by = Message.sequence_no if isinstance(message_id, int) else Message.message_id
+        message = await self._db.scalar(self._mine().where(by == message_id))
         if message is None:
-            raise MessageNotFoundError(message_id)
+            raise MessageNotFoundError(str(message_id))
         return message
 
     async def list_messages(

@@ -30,6 +30,7 @@ from app.conversation.messages.schemas import (
 from app.conversation.messages.search_schemas import MessageSearch, MessageSearchAnswer
 from app.conversation.messages.search_service import MessageSearchService
 from app.conversation.messages.service import MessageService
+from app.conversation.messages.slice_schemas import MessageSlice, MessageSliceQuery
 from app.conversation.messages.window_service import WindowService
 from app.conversation.sessions.errors import (
     SessionEndedError,
@@ -157,10 +158,14 @@ async def list_messages(
 
 @router.get("/{message_id}", responses=responses_for(SessionNotFoundError, MessageNotFoundError))
 async def get_message(
-    session_id: Id, message_id: Id, principal: ReaderDep, service: ServiceDep
-) -> MessageRead:
-    """Get one message."""
-    return await service.get(principal, session_id, message_id)
+    session_id: Id,
+    message_id: Id,
+    query: Annotated[MessageSliceQuery, Query()],
+    principal: ReaderDep,
+    service: ServiceDep,
+) -> MessageSlice:
+    """Get one message, or a stretch of its text."""
+    return await service.get(principal, session_id, message_id, query)
 
 
 @router.post(

@@ -9,7 +9,7 @@ from app.language.ranking.schemas import BoostWeights, Mode, Query
 from app.platform.values.fields import Id, ReadSchema, Schema, Storable, Timestamp, example
 from app.platform.values.pagination import CursorText
 
-FoundRole = Literal["user", "assistant", "system"]
+FoundRole = Literal["user", "assistant", "system", "tool"]
 
 
 class MessageSearch(Schema):
@@ -24,8 +24,9 @@ class MessageSearch(Schema):
     roles: list[FoundRole] = Field(
         default=["user", "assistant"],
         min_length=1,
-        max_length=3,
-        description="Who said it. Tools, calls of tools and hidden messages are never found.",
+        max_length=4,
+        description="Who said it; `tool` for results of tools. Calls of tools and hidden messages "
+        "are never found.",
     )
     since: Timestamp | None = Field(default=None, description="Said from then on, see `said_at`.")
     until: Timestamp | None = Field(default=None, description="Said before then.")

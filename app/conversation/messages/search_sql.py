@@ -35,6 +35,7 @@ MOST_MESSAGES: Final = 20_000
 
 _SAID = "coalesce(messages.said_at, messages.create_time)"
 _FINDABLE = "messages.terms IS NOT NULL"
+_NO_RESULT = "messages.role <> 'tool'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,9 @@ def features_statement(plan: MessagePlan) -> tuple[str, list[object], list[Colum
     ]
     whose = " AND ".join(_whose(plan, statement))
     found = f"{whose} AND {_FINDABLE}"
+    if "tool" not in plan.roles:
+        # Their words are of pages and tables, and say nothing of how people here speak.
+        found = f"{found} AND {_NO_RESULT}"
     narrowed = " AND ".join(_narrowed(plan, statement))
     # The first is answered by an index alone, in any order; the second is not even begun
     # without it.

@@ -27,6 +27,7 @@ from app.conversation.messages.schemas import (
     PressureRead,
     RequestWarning,
 )
+from app.conversation.messages.slice_schemas import MessageSlice, MessageSliceQuery
 from app.conversation.messages.window import closure
 from app.conversation.messages.window_repository import WindowRepository
 from app.conversation.sessions.checkpoint_store import CheckpointStore, awaited_calls
@@ -219,12 +220,26 @@ class MessageService:
             shown.compaction_job_id = None if scheduled is None else scheduled.job_id
         return shown
 
-    async def get(self, principal: Principal, session_id: str, message_id: str) -> MessageRead:
-        """Raises SessionNotFoundError, MessageNotFoundError."""
+    async def get(
+        self,
+        principal: Principal,
+        session_id: str,
+        message_id: str | int,
+        query: MessageSliceQuery,
+    ) -> MessageSlice:
+        """A message, or a stretch of its text: empty where it has no more.
+
+        Args:
+            message_id: its id, or its number in the session.
+
+        Raises:
+            SessionNotFoundError, MessageNotFoundError: there is none for this caller.
+
+        """
         async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             message = await MessageRepository(db, principal.access, session_id).get(message_id)
-            return MessageRead.model_validate(message)
+            return MessageSlice.of(MessageRead.model_validate(message), query)
 
     async def list_messages(
         self, principal: Principal, session_id: str, query: MessageQuery

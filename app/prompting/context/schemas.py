@@ -88,11 +88,12 @@ class ExcerptFilter(Schema):
         description="At most so many tokens of `max_memory_tokens`; when left out, half of it or, "
         "if that is more, what profile, corrections, memories and passages leave.",
     )
-    roles: list[Literal["user", "assistant"]] = Field(
+    roles: list[Literal["user", "assistant", "tool"]] = Field(
         default=["user", "assistant"],
         min_length=1,
-        max_length=2,
-        description="Who said it. A reply is shown with what the user had asked in any case.",
+        max_length=3,
+        description="Who said it; `tool` for results of tools. A reply is shown with what the user "
+        "had asked in any case.",
     )
     since: Timestamp | None = Field(
         default=None, description="Said from then on: `metadata.client_time`, else `create_time`."
@@ -251,7 +252,7 @@ class UsedExcerpt(ReadSchema):
 
     message_id: str
     session_id: str
-    role: Literal["user", "assistant"]
+    role: Literal["user", "assistant", "tool"]
     sequence_no: int
     said_at: Timestamp = Field(
         description="`metadata.client_time` where that is an ISO 8601 time, else `create_time`."

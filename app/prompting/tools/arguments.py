@@ -12,6 +12,7 @@ from typing import Annotated, Any, Final, Literal, TypeVar
 from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
 
 from app.conversation.messages.search_schemas import FoundRole
+from app.conversation.messages.slice_schemas import Offset
 from app.identity.agents.schemas import LONGEST_VALUE, Value
 from app.language.ranking.schemas import Query
 from app.memory.memories.schemas import Content, MemoryType
@@ -31,6 +32,9 @@ MOST_FAULTS: Final = 5
 """Most faults that a refusal lists; a model does not correct more at a time."""
 
 LONGEST_NAME: Final = 50
+
+MOST_NUMBER: Final = 2**31 - 1
+"""Of a message in its session, which the table can hold."""
 
 HITS: Final = 10
 MEMORIES: Final = 5
@@ -121,6 +125,18 @@ class ConversationArguments(Schema):
         default=None, description="Said until then: a time, or a day with all of it."
     )
     cursor: Cursor | None = None
+
+
+class ReadArguments(Schema):
+    message_id: Id | None = Field(
+        default=None, description="Of the message; leave out where you give its number."
+    )
+    number: Annotated[int, Field(ge=1, le=MOST_NUMBER)] | None = Field(
+        default=None, description="Of the message in this conversation, in place of its id."
+    )
+    offset: Offset = Field(
+        default=0, description="Begin behind so many characters; the answer names the next offset."
+    )
 
 
 class PassageArguments(Schema):

@@ -12,6 +12,8 @@ from typing_extensions import override
 
 from app.conversation.messages.search_schemas import MessageSearch
 from app.conversation.messages.search_service import MessageSearchService
+from app.conversation.messages.service import MessageService
+from app.conversation.messages.slice_schemas import MessageSliceQuery
 from app.identity.tenants.access import Principal
 from app.language.text.offload import read_text
 from app.memory.memories.errors import MemoryNotFoundError
@@ -41,11 +43,13 @@ from app.prompting.tools.arguments import (
     InsertArguments,
     Nothing,
     PassageArguments,
+    ReadArguments,
     ReplaceArguments,
     RewriteArguments,
     SaveArguments,
     SearchArguments,
 )
+from app.prompting.tools.errors import CallRefusedError
 from app.prompting.tools.tool_results import (
     FOUND_MEMORIES,
     FOUND_MESSAGES,
@@ -65,6 +69,7 @@ from app.prompting.tools.tool_results import (
     memory_line,
     message_data,
     message_line,
+    message_text_result,
     passage_data,
     passage_line,
     reached,
@@ -168,6 +173,7 @@ class ToolHandlers:
         memories: MemoryService,
         search: SearchService,
         message_search: MessageSearchService,
+        messages: MessageService,
         passages: PassageSearchService,
         blocks: BlockEditService,
         injections: Injections,
@@ -177,6 +183,7 @@ class ToolHandlers:
         self._memories = memories
         self._search = search
         self._message_search = message_search
+        self._messages = messages
         self._passages = passages
         self._blocks = blocks
         self._injections = injections
@@ -188,6 +195,7 @@ class ToolHandlers:
                 "memory_delete": self._delete,
                 "memory_stats": self._count,
                 "conversation_search": self._recall,
+                "message_read": self._message,
                 "passage_search": self._read,
                 "core_memory_append": self._append,
                 "core_memory_replace": self._replace,
@@ -278,6 +286,18 @@ class ToolHandlers:
             for hit in answer["items"]
         ]
         return await _paged(caller, lines, start, at, search, arguments.k, MESSAGES)
+
+    async def _message(self, caller: ToolCaller, arguments: ReadArguments) -> ToolResult:
+        """Raises CallRefusedError, MessageNotFoundError."""
+        wanted = arguments.message_id or arguments.number
+        if wanted is None or (arguments.message_id and arguments.number):
+            raise CallRefusedError("Give either message_id or number: the message to read.")
+        found = await self._messages.get(
+            caller.principal, caller.session_id, wanted, MessageSliceQuery()
+        )
+        return await read_text(
+            found.total_length, message_text_result, found, arguments.offset, caller.budget
+        )
 
     async def _read(self, caller: ToolCaller, arguments: PassageArguments) -> ToolResult:
         asked = {"tool": "passage_search", "session": caller.session_id, "query": arguments.query}

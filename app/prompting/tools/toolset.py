@@ -14,6 +14,7 @@ from app.prompting.tools.arguments import (
     InsertArguments,
     Nothing,
     PassageArguments,
+    ReadArguments,
     ReplaceArguments,
     RewriteArguments,
     SaveArguments,
@@ -71,6 +72,14 @@ _ALL: Final = (
         "Search what was said in all conversations with the user, best first; it also says how "
         "long ago.",
         ConversationArguments,
+        "read",
+        "messages",
+    ),
+    Tool(
+        "message_read",
+        "Read a message of this conversation that was left out or cut before you, by its id or "
+        "its number: the result of a tool, or what somebody said.",
+        ReadArguments,
         "read",
         "messages",
     ),

@@ -82,4 +82,6 @@ def test_labels_are_offered_where_they_are_known() -> None:
 def test_whoever_changes_something_must_be_allowed_to_write() -> None:
     reading = {name for name, tool in TOOLS.items() if tool.scope == "read"}
 
-    assert reading == {"memory_search", "memory_stats", "conversation_search", "passage_search"}
+    assert reading == {
+        "memory_search", "memory_stats", "conversation_search", "message_read", "passage_search",
+    }  # fmt: skip
