@@ -141,6 +141,7 @@ class ScriptedModel:
             "summary": " ".join(_sentence(line["text"]) for line in lines if line.get("text"))[
                 : 2 * LONGEST
             ],
+            "outcome": bool(said) and _number(said[0]["text"]) % 2 == 0,
             "experience": {
                 "content": _sentence(said[0]["text"]),
                 "confidence": 0.8,
@@ -164,6 +165,10 @@ def _lines(text: str) -> list[dict[str, Any]]:
     return found
 
 
+def _number(text: str) -> int:
+    return int(sha256(text.encode()).hexdigest(), 16)
+
+
 def _sentence(text: str) -> str:
     return _SENTENCE.split(text.strip())[0][:LONGEST]
 
@@ -171,7 +176,7 @@ def _sentence(text: str) -> str:
 def _statement(line: Mapping[str, Any]) -> dict[str, Any]:
     """The first sentence of a message, every second one as the value of some attribute."""
     content = _sentence(line["text"])
-    number = int(sha256(content.encode()).hexdigest(), 16) % (2 * ATTRIBUTES)
+    number = _number(content) % (2 * ATTRIBUTES)
     return {
         "content": content,
         "type": "fact",

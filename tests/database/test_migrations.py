@@ -196,6 +196,7 @@ COLUMNS = {
         "last_sequence_no": "bigint" + REQUIRED,  # + the order of messages
         "last_message_time": TIME,  # + the order of messages
         "last_extracted_seq": "bigint" + REQUIRED,  # + how far it was read
+        "taught": "boolean",  # + whether that taught anything
         "in_context_from": "bigint" + REQUIRED,  # + where the window begins
         "set_aside": "int8multirange" + REQUIRED,  # + messages of other branches
         "window_tokens": "bigint" + REQUIRED,  # + from here on, what stands in the window

@@ -316,6 +316,40 @@ class TestEndedSession:
         assert "# Experience" not in system_of(chat.requests[0])
         assert await texts(client, memory_type="experience") == [self.FIX]
 
+    @pytest.mark.parametrize(
+        ("outcomes", "experience"),
+        [
+            ([False, False], []),
+            ([True, False], ["experience"]),
+            ([False, True], ["experience"]),
+            # What one of the answers leaves open is asked.
+            ([None, False], ["experience"]),
+            ([False, None], ["experience"]),
+        ],
+    )
+    async def test_is_asked_apart_only_where_a_part_of_it_taught_something(
+        self, client, worker, chat, outcomes, experience
+    ):
+        told = ["The user clears the cache of the page.", "The user lives in Munich."]
+        for text, outcome in zip(told, outcomes, strict=True):
+            self.answers(chat, **({} if outcome is None else {"outcome": outcome}))
+            await read(client, text)
+
+        assert await self.ended(client, chat) == ["memories", "memories", *experience]
+        assert len(await texts(client, memory_type="experience")) == len(experience)
+        [session] = await every_page(client, "/sessions", user_id="ana")
+        assert session["last_extracted_seq"] == session["last_sequence_no"]
+
+    async def test_expires_short_term_memories_without_asking_again(self, client, worker, chat):
+        self.answers(chat, outcome=False)
+        await read(client, "The user lives in Munich.")
+        await save(
+            client, "The train leaves at nine.", tier="short", session_id="talk", scope="session"
+        )
+
+        assert await self.ended(client, chat) == ["memories"]
+        assert await texts(client) == ["The user lives in Munich."]
+
 
 class TestPast:
     @pytest.mark.parametrize(

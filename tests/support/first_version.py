@@ -23,6 +23,7 @@ ALTER TABLE graph_entities DROP CONSTRAINT graph_entities_fk_merged_into,
     REFERENCES graph_entities (tenant_id, entity_id) ON DELETE SET NULL (merged_into);
 ALTER TABLE messages DROP COLUMN states_wish, DROP COLUMN piece_ends, DROP COLUMN piece_terms,
     DROP COLUMN piece_term_counts, DROP COLUMN piece_embeddings;
+ALTER TABLE sessions DROP COLUMN taught;
 DROP TABLE model_answers;
 DROP INDEX api_keys_uk_key_prefix;
 CREATE UNIQUE INDEX api_keys_uk_key_prefix ON api_keys (key_prefix);

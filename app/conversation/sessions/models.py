@@ -51,6 +51,8 @@ class Session(TenantOwned, Timed, Base):
     last_message_time: Mapped[datetime | None]
     # Up to here every message was read for memories; moves by compare-and-set.
     last_extracted_seq: Mapped[int] = mapped_column(server_default=text("0"), default=0)
+    # Whether what was read so far taught anything; null where that is not known.
+    taught: Mapped[bool | None]
     # The window: messages above this number, but those set aside.
     in_context_from: Mapped[int] = mapped_column(server_default=text("0"), default=0)
     # Numbers of messages on another branch than the present one, since a checkpoint was

@@ -49,7 +49,7 @@ _EXPERIENCE: Final = _object(content=_TEXT, confidence=_NUMBER, evidence=_list(_
 
 def extraction_schema(scopes: Sequence[Scope], *, ended: bool = False) -> JsonSchema:
     """A reflection, entries, and what the names in their relations are; with `ended` also what the
-    session taught.
+    session taught, else whether this piece of it did.
 
     An entry names one of `scopes`, where there are several to choose from.
     """
@@ -69,9 +69,10 @@ def extraction_schema(scopes: Sequence[Scope], *, ended: bool = False) -> JsonSc
         relations=_list(_RELATION),
     )
     # Without it the answer counts too.
-    taught: dict[str, JsonSchema] = {"experience": _or_null(_EXPERIENCE)} if ended else {}
+    taught = {"experience": _EXPERIENCE} if ended else {"outcome": {"type": "boolean"}}
+    last = {name: _or_null(form) for name, form in taught.items()}
     return _object(
-        reflection=_TEXT, memories=_list(entry), entities=_or_null(_list(_ENTITY)), **taught
+        reflection=_TEXT, memories=_list(entry), entities=_or_null(_list(_ENTITY)), **last
     )
 
 

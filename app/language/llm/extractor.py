@@ -204,6 +204,8 @@ class Extraction:
     Args:
         experienced: what an ended session taught was looked for, as `ended` asks; whoever leaves
             it false is asked with `summarise`.
+        taught: whether what was read taught anything, where the session goes on; None where
+            nobody can tell.
 
     """
 
@@ -211,6 +213,7 @@ class Extraction:
     malformed: tuple[Malformed, ...] = ()
     use: ModelUse = field(default_factory=ModelUse)
     experienced: bool = False
+    taught: bool | None = None
 
 
 class Extractor(Protocol):

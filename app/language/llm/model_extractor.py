@@ -80,7 +80,8 @@ class ModelExtractor:
         found = _read(answer, read.turns, scopes[0])
         if request.ended and "experience" in answer.data:
             return _with_experience(found, answer.data["experience"], read.turns, scopes[0])
-        return found
+        outcome = answer.data.get("outcome")
+        return replace(found, taught=outcome if isinstance(outcome, bool) else None)
 
     async def summarise(self, request: ExtractionRequest) -> Extraction:
         """As the port says; for the user, where that is a scope."""

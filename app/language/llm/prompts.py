@@ -13,7 +13,7 @@ from app.language.llm.chat import JsonSchema
 from app.language.llm.extractor import Scope
 from app.language.text.prompt_text import escape_line
 
-EXTRACTION_VERSION: Final = "extraction/9"
+EXTRACTION_VERSION: Final = "extraction/10"
 RECONCILE_VERSION: Final = "reconcile/7"
 
 _DATA: Final = """\
@@ -61,7 +61,10 @@ experience) are two entries, and what they share stands in each, but none says a
 one says; things of a kind (hobbies) may be one. Never translate. Keep names, numbers and units \
 letter for letter. Instead of "it" or "there", write what is meant; instead of a relative time \
 ("now", "the last one"), the date or month, counted from the time of the message that says it: a \
-weekday with "next" is the first one after that day, one with 下周 that of the calendar week after.
+weekday with "next" is the first one after that day, one with 下周 that of the calendar week \
+after. What will not stay so by itself (a mood, a difficulty, what they are busy with, a stage of \
+a task, an amount reached, a plan) names in content the month or day of which it is true, also \
+when the message does not.
 - type: preference (what they like or want done in a certain way), fact (what is or was so), \
 skill (what they can do), habit (how they act), event (what happened or will happen), context \
 (what they are busy with now), constraint (what must or must not be), decision (what was \
@@ -78,8 +81,8 @@ ended, or on which an event takes place; the first day where only a month or yea
 when no time was said: never the day of the message instead.
 - valid_to: only when the statement itself stops being true on a known date (a contract, a stay).
 - due: the date of a deadline, which stands in content too, of an appointment, of the end of an \
-event, or by which what passes by itself (a trip, a cold) has most likely passed. Otherwise null, \
-also for what recurs.
+event, or by which what passes by itself (a trip, a cold, a difficulty) has most likely passed. \
+Otherwise null, also for what recurs.
 - source_error: for a correction, the mistake it mends, in few words. Otherwise null.
 - retracts: true only when the user takes back something known or wants it forgotten, and the \
 entry says nothing else. What has ended (a job, a habit, a relationship) is an entry like others, \
@@ -100,9 +103,14 @@ _ENDED: Final = """\
 # Experience
 The conversation has ended. Last of all, "experience" is what it taught that will help the next \
 time something like it comes up: what was tried, what worked or failed and why, what the user \
-approved or rejected in the end. null after small talk, or when a question was simply answered. \
-Otherwise content, in one or two sentences, confidence and evidence, as of an entry; what it says \
-is no entry besides."""
+approved or rejected in the end. null after small talk, when a question was simply answered, or \
+when it would only say again what entries say. Otherwise content, in one or two sentences, \
+confidence and evidence, as of an entry."""
+
+_GOES_ON: Final = """\
+# Outcome
+Last of all, "outcome" is true when these messages show how something that was tried turned out, \
+or what the user approved or rejected of the assistant's work; false for all else."""
 
 _SCOPES: Final[dict[Scope, str]] = {
     "user": "about the user. The usual one.",
@@ -151,7 +159,8 @@ an id.
 # What counts
 - What was tried, what worked or failed and why, and what the user approved or rejected in the \
 end. Only what the messages show; never invent, and take nothing from these instructions.
-- Small talk, or a question that was simply answered, taught nothing: then "experience" is null.
+- Small talk, or a question that was simply answered, taught nothing, and what would only repeat \
+what is known is nothing new: then "experience" is null.
 - Leave out passwords, keys, card and identity numbers.
 
 # Answer
@@ -245,7 +254,8 @@ and numbers letter for letter.
 - confidence: not more than that of the surest of them."""
 
 INSTRUCTIONS: Final = (
-    _EXTRACTION, _ENDED, _EXPERIENCE, _RECONCILE, _DUE, _PARTS, _WISHES, *_SIGNALS.values(), _BOTH,
+    _EXTRACTION, _ENDED, _GOES_ON, _EXPERIENCE, _RECONCILE, _DUE, _PARTS, _WISHES,
+    *_SIGNALS.values(), _BOTH,
 )  # fmt: skip
 """All that is ours, for whoever checks that none of it comes back as something said."""
 
@@ -263,12 +273,11 @@ def extraction_prompt(
         scopes: the only ones that may be named; a single one need not be.
         signals: what was noticed; a name not known here is left out. All of them may stand.
         wishes: the caller's own, put where it cannot end our part or pass for it.
-        ended: whether the conversation has ended, so that it is asked what it taught.
+        ended: whether the conversation has ended, so that it is asked what it taught; else, whether
+            this piece taught anything.
 
     """
-    parts = [_EXTRACTION]
-    if ended:
-        parts.append(_ENDED)
+    parts = [_EXTRACTION, _ENDED if ended else _GOES_ON]
     if len(scopes) > 1:
         listed = "\n".join(f"- {scope}: {_SCOPES[scope]}" for scope in scopes)
         parts.append(f"{_SCOPE}\n{listed}")

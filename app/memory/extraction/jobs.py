@@ -76,6 +76,9 @@ class SessionJobs:
         async with self._work.write(job, while_disabled=True) as unit:
             unread = await SessionReader(unit.db, job, self._tags).read(most=_most(job))
             summary = _told_all(job, unread)
+            if summary and unread.session.taught is False:
+                await self._pass_over(unit.db, job, unread, "taught_nothing")
+                return
             if summary:
                 unread = await SessionReader(unit.db, job, self._tags).read(whole=True)
             if not unread.paused and not unread.news:
@@ -136,7 +139,7 @@ class SessionJobs:
     ) -> None:
         """Finish without a run."""
         moved = unread.last > unread.session.last_extracted_seq
-        since = await self._move(db, job, unread)
+        since = await self._move(db, job, unread, taught=False if not unread.news else None)
         if unread.more or (moved and job.payload.get("end")):
             await self._go_on(db, job, unread, since)
         if not unread.more:
@@ -147,7 +150,7 @@ class SessionJobs:
         self, job: ClaimedJob, unread: UnreadMessages, db: AsyncSession, result: RunResult
     ) -> None:
         """What belongs into the transaction of a chunk's results."""
-        since = await self._move(db, job, unread)
+        since = await self._move(db, job, unread, taught=result.taught)
         if unread.more or (job.payload.get("end") and not result.experienced):
             await self._go_on(db, job, unread, since)
         summary = result.summary()
@@ -164,7 +167,7 @@ class SessionJobs:
         await JobRepository(db, job.tenant_id).finish(job, result.summary() | {"expired": expired})
 
     async def _move(
-        self, db: AsyncSession, job: ClaimedJob, unread: UnreadMessages
+        self, db: AsyncSession, job: ClaimedJob, unread: UnreadMessages, *, taught: bool | None
     ) -> datetime | None:
         """Move the watermark, and with it the place of whatever else reads the session.
 
@@ -176,7 +179,10 @@ class SessionJobs:
 
         """
         span, repository = unread.span, ExtractionRepository(db, unread.principal.access)
-        if not await repository.move_watermark(span.session_id, read=span.read, last=span.last):
+        moved = await repository.move_watermark(
+            span.session_id, read=span.read, last=span.last, taught=taught
+        )
+        if not moved:
             raise WatermarkMovedError
         if not unread.more and job.kind != RESCUE:
             return None

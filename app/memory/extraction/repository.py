@@ -6,12 +6,14 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from sqlalchemy import (
+    Boolean,
     ColumnElement,
     Text,
     and_,
     cast,
     func,
     insert,
+    literal,
     or_,
     select,
     true,
@@ -169,8 +171,15 @@ class ExtractionRepository:
             .with_for_update(read=True, key_share=True)
         )
 
-    async def move_watermark(self, session_id: str, *, read: int, last: int) -> bool:
-        """Compare and set: whether the session was read up to `read`, and now is up to `last`."""
+    async def move_watermark(
+        self, session_id: str, *, read: int, last: int, taught: bool | None
+    ) -> bool:
+        """Compare and set: whether the session was read up to `read`, and now is up to `last`.
+
+        Args:
+            taught: whether what lies between taught anything; None where that is not known.
+
+        """
         moved = await self._db.scalar(
             update(Session)
             .where(
@@ -178,7 +187,11 @@ class ExtractionRepository:
                 Session.session_id == session_id,
                 Session.last_extracted_seq == read,
             )
-            .values(last_extracted_seq=last)
+            .values(
+                last_extracted_seq=last,
+                # Unknown and not is unknown.
+                taught=taught if read == 0 else Session.taught.op("OR")(literal(taught, Boolean)),
+            )
             .returning(Session.session_id)
             .execution_options(synchronize_session=False)
         )

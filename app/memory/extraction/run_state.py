@@ -155,6 +155,7 @@ class RunResult:
         graph: what the graph learned, counted.
         cut: how many messages are longer than what was read of them.
         experienced: whether what the session taught is among it, or that it taught nothing.
+        taught: whether what was read taught anything; None where that is not known.
         fault: why rules decided instead of the model; None where they did not.
 
     """
@@ -167,6 +168,7 @@ class RunResult:
     graph: Mapping[str, int] = field(default_factory=dict)
     cut: int = 0
     experienced: bool = False
+    taught: bool | None = None
     fault: AnswerFault | Literal["too_long"] | None = None
 
     @property

@@ -106,6 +106,7 @@ class RunTransaction:
             graph,
             state.request.cut,
             state.extraction.experienced,
+            state.extraction.taught,
             state.fault,
         )
 

@@ -83,7 +83,7 @@ async def asked(
 def test_it_says_who_it_is(extractor: ModelExtractor):
     assert extractor.name == "openai/local-model"
     assert extractor.model == "local-model"
-    assert extractor.prompt_version == "extraction/9"
+    assert extractor.prompt_version == "extraction/10"
 
 
 class TestAnswer:
@@ -1147,6 +1147,30 @@ class TestEndedSession:
         [sent] = server.chat.requests
         assert "# Experience" not in system_of(sent)
         assert "experience" not in sent.body["response_format"]["json_schema"]["schema"]["required"]
+
+    @pytest.mark.parametrize(
+        ("answer", "taught"),
+        [
+            ({"outcome": True}, True),
+            ({"outcome": False}, False),
+            ({"outcome": None}, None),
+            ({}, None),
+            ({"outcome": "no"}, None),
+        ],
+    )
+    async def test_that_goes_on_says_whether_it_taught_anything(
+        self,
+        server: OpenAIServer,
+        extractor: ModelExtractor,
+        answer: dict[str, Any],
+        taught: bool | None,
+    ):
+        server.chat.script(says({"memories": []} | answer))
+
+        assert (await extractor.extract(request())).taught is taught
+        [sent] = server.chat.requests
+        assert "# Outcome" in system_of(sent)
+        assert sent.body["response_format"]["json_schema"]["schema"]["required"][-1] == "outcome"
 
 
 class TestSummary:
