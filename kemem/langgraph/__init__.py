@@ -3,6 +3,7 @@
 Needs the extra: `pip install "kemem-client[langgraph]"`.
 """
 
-from kemem.langgraph.saver import KeMemSaver
+from kemem.langgraph.saver import PER_RUN, KeMemSaver
+from kemem.langgraph.threads import session_id_of
 
-__all__ = ["KeMemSaver"]
+__all__ = ["PER_RUN", "KeMemSaver", "session_id_of"]

@@ -1,7 +1,7 @@
 """The calls of the saver, and reading their answers. Nothing is sent here."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
@@ -9,20 +9,15 @@ from uuid import uuid4
 
 from kemem.calls import Call
 from kemem.langgraph.chunks import decompressed
+from kemem.langgraph.threads import Address, session_id_of, thread_of
 
 PAGE = 100
 """Most checkpoints in one page of the service."""
+BATCH = 1000
+"""Most threads or runs that one request names."""
+STRATEGIES = ("keep_latest", "delete")
 
 _JSON: Mapping[str, str] = {"Content-Type": "application/json"}
-
-
-@dataclass(frozen=True, slots=True)
-class Address:
-    """A namespace of a thread, and optionally one checkpoint in it."""
-
-    thread_id: str
-    namespace: str
-    checkpoint_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +35,7 @@ def put(address: Address, body: Mapping[str, Any]) -> Call[None]:
 
 
 def put_writes(address: Address, body: Mapping[str, Any]) -> Call[None]:
-    return _put(f"{_checkpoint(address)}/writes", address, body)
+    return _put(f"{_checkpoint(address)}/writes", address, {**address.owner, **body})
 
 
 def list_checkpoints(thread_id: str | None, **params: str | int | None) -> Call[Stored]:
@@ -50,20 +45,49 @@ def list_checkpoints(thread_id: str | None, **params: str | int | None) -> Call[
     return Call("GET", f"{path}/checkpoints", _stored, given)
 
 
-def delete_thread(thread_id: str) -> Call[None]:
-    return Call("DELETE", _thread(thread_id), _nothing)
+def delete_thread(thread_id: str, owner: Mapping[str, str]) -> Call[None]:
+    return Call("DELETE", _thread(thread_id), _nothing, owner)
 
 
-def copy_thread(thread_id: str, target_id: str) -> Call[None]:
-    return _post(f"{_thread(thread_id)}/copy", {"target_session_id": target_id})
+def copy_thread(thread_id: str, target_id: str, owner: Mapping[str, str]) -> Call[None]:
+    target_id = thread_of(target_id)
+    target = {"target_session_id": session_id_of(target_id)}
+    if target["target_session_id"] != target_id:
+        target["target_thread_id"] = target_id
+    return _post(f"{_thread(thread_id)}/copy", {**target, **owner})
 
 
-def prune(thread_ids: Sequence[str], strategy: str) -> Call[None]:
-    return _post("/v1/saver/prune", {"session_ids": thread_ids, "strategy": strategy})
+def prune(thread_ids: Sequence[str], strategy: str, owner: Mapping[str, str]) -> list[Call[None]]:
+    """Calls that prune these threads.
+
+    Raises:
+        ValueError, TypeError: there is no such strategy, or the ids are none.
+
+    """
+    if isinstance(thread_ids, str):
+        raise TypeError("thread_ids is a sequence of ids, not one id")
+    if strategy not in STRATEGIES:
+        raise ValueError(f"the strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}")
+    named = [session_id_of(thread_id) for thread_id in thread_ids]
+    return [
+        _post("/v1/saver/prune", {"session_ids": batch, "strategy": strategy, **owner})
+        for batch in _batches(named)
+    ]
 
 
-def delete_runs(run_ids: Sequence[str]) -> Call[None]:
-    return _post("/v1/saver/runs/delete", {"run_ids": run_ids})
+def delete_runs(run_ids: Sequence[str], owner: Mapping[str, str]) -> list[Call[None]]:
+    """Calls that delete what these runs have stored. Raises TypeError."""
+    if isinstance(run_ids, str):
+        raise TypeError("run_ids is a sequence of ids, not one id")
+    return [
+        _post("/v1/saver/runs/delete", {"run_ids": batch, **owner})
+        for batch in _batches([str(run_id) for run_id in run_ids])
+    ]
+
+
+def _batches(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    for start in range(0, len(ids), BATCH):
+        yield ids[start : start + BATCH]
 
 
 def json_bytes(value: Any) -> bytes:
@@ -77,7 +101,7 @@ def json_bytes(value: Any) -> bytes:
 
 
 def _thread(thread_id: str) -> str:
-    return f"/v1/sessions/{quote(thread_id, safe='')}/saver"
+    return f"/v1/sessions/{quote(session_id_of(thread_id), safe='')}/saver"
 
 
 def _checkpoint(address: Address) -> str:

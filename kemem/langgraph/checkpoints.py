@@ -1,8 +1,8 @@
 """Conversion between LangGraph's checkpoints and the JSON of the service."""
 
-import re
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
@@ -11,15 +11,20 @@ from langgraph.checkpoint.base import (
     Checkpoint,
     CheckpointMetadata,
     CheckpointTuple,
-    get_checkpoint_id,
     get_serializable_checkpoint_metadata,
 )
 from langgraph.checkpoint.serde.base import SerializerProtocol
 
-from kemem.langgraph.calls import Address
 from kemem.langgraph.chunks import SplitValue, bytes_of, split_value, text_of
+from kemem.langgraph.threads import (
+    Address,
+    address_of,
+    config_of,
+    namespace_of,
+    session_id_of,
+    thread_of,
+)
 
-_THREAD = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@|+=~-]{0,63}")
 _INLINE_CHARACTERS = 256
 
 
@@ -41,49 +46,6 @@ class Prepared:
     serde: SerializerProtocol
 
 
-def thread_of(thread_id: object) -> str:
-    """The id of a LangGraph thread as the id of a session.
-
-    Raises:
-        ValueError: it cannot be the id of a session.
-
-    """
-    text = str(thread_id)
-    if not _THREAD.fullmatch(text):
-        raise ValueError(
-            "KeMem keeps a thread as a session: a thread_id has 1 to 64 letters, digits or "
-            "characters of . _ : @ | + = ~ - and begins with a letter or a digit."
-        )
-    return text
-
-
-def address_of(config: RunnableConfig) -> Address:
-    """The thread, namespace and checkpoint that `config` names.
-
-    Raises:
-        ValueError: it names no thread, or one that cannot be a session.
-
-    """
-    configurable = config.get("configurable", {})
-    if "thread_id" not in configurable:
-        raise ValueError('the config names no thread: {"configurable": {"thread_id": "…"}}')
-    return Address(
-        thread_of(configurable["thread_id"]),
-        configurable.get("checkpoint_ns") or "",
-        get_checkpoint_id(config),
-    )
-
-
-def config_of(thread_id: str, namespace: str, checkpoint_id: str) -> RunnableConfig:
-    return {
-        "configurable": {
-            "thread_id": thread_id,
-            "checkpoint_ns": namespace,
-            "checkpoint_id": checkpoint_id,
-        }
-    }
-
-
 def prepare(
     config: RunnableConfig,
     checkpoint: Checkpoint,
@@ -91,7 +53,7 @@ def prepare(
     new_versions: ChannelVersions,
     *,
     serde: SerializerProtocol,
-    owner: Mapping[str, str | None],
+    owner: Mapping[str, str],
 ) -> Prepared:
     """A checkpoint with its new values in chunks.
 
@@ -102,7 +64,7 @@ def prepare(
         ValueError, TypeError: the thread id is invalid, or the metadata are not JSON.
 
     """
-    parent = address_of(config)
+    parent = address_of(config, owner)
     values = dict(checkpoint["channel_values"])
     inline = {name: value for name, value in values.items() if _is_small(value)}
     stored = {name: value for name, value in values.items() if name not in inline}
@@ -110,16 +72,43 @@ def prepare(
     kind, data = serde.dumps_typed({**checkpoint, "channel_values": inline})
     body = {
         "parent_id": parent.checkpoint_id,
-        **{name: owner_id for name, owner_id in owner.items() if owner_id is not None},
+        **owner,
+        **_other_name(parent.thread_id),
         "checkpoint": {"type": kind, "data": text_of(data)},
         "metadata": _storable(get_serializable_checkpoint_metadata(config, metadata)),
     }
     return Prepared(
-        Address(parent.thread_id, parent.namespace, checkpoint["id"]),
+        replace(parent, checkpoint_id=checkpoint["id"]),
         body,
         {name: split_value(*serde.dumps_typed(stored[name])) for name in sorted(new)},
         {name: value for name, value in stored.items() if name not in new},
         serde,
+    )
+
+
+def list_parameters(
+    config: RunnableConfig | None,
+    metadata: Mapping[str, Any] | None,
+    before: RunnableConfig | None,
+    owner: Mapping[str, str],
+) -> tuple[str | None, dict[str, str | int | None]]:
+    """The thread to list, None for all, and the filters.
+
+    Raises:
+        ValueError: an id is too long.
+
+    """
+    configurable = {} if config is None else config["configurable"]
+    namespace = configurable.get("checkpoint_ns")
+    return (
+        None if config is None else thread_of(configurable["thread_id"]),
+        {
+            "namespace": None if namespace is None else namespace_of(namespace),
+            "checkpoint_id": configurable.get("checkpoint_id"),
+            "before": None if before is None else before["configurable"].get("checkpoint_id"),
+            "filter": json.dumps(dict(metadata)) if metadata else None,
+            **owner,
+        },
     )
 
 
@@ -130,7 +119,7 @@ def tuple_of(
     checkpoint = cast("Checkpoint", document_of(item, serde))
     for name in item["values"]:
         checkpoint["channel_values"][name] = value_of(item, name, content, serde)
-    thread_id, namespace = item["session_id"], item["namespace"]
+    thread_id, namespace = item["thread_id"], item["namespace"]
     parent_id = item["parent_id"]
     return CheckpointTuple(
         config_of(thread_id, namespace, item["checkpoint_id"]),
@@ -159,6 +148,11 @@ def value_of(
 def write_of(write: Mapping[str, Any], serde: SerializerProtocol) -> tuple[str, str, Any]:
     value = serde.loads_typed((write["type"], bytes_of(write["data"])))
     return write["task_id"], write["channel"], value
+
+
+def _other_name(thread_id: str) -> dict[str, str]:
+    """LangGraph's id of a thread, where it is not that of the session."""
+    return {} if session_id_of(thread_id) == thread_id else {"thread_id": thread_id}
 
 
 def _is_small(value: Any) -> bool:

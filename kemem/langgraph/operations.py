@@ -1,7 +1,9 @@
 """The operations of the saver. They yield calls and pauses, so that both clients can run them."""
 
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from threading import Lock
 from typing import Any
 
@@ -12,9 +14,10 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 from kemem.calls import Call, Operation
 from kemem.errors import ConflictError, NotFoundError
 from kemem.langgraph import calls
-from kemem.langgraph.calls import Address, Stored
-from kemem.langgraph.checkpoints import Prepared, config_of, document_of, value_of, write_of
+from kemem.langgraph.calls import Stored
+from kemem.langgraph.checkpoints import Prepared, document_of, value_of, write_of
 from kemem.langgraph.chunks import SplitValue, compressed, split_value, text_of
+from kemem.langgraph.threads import Address, config_of
 
 CHECKPOINT_WAIT_SECONDS = 15.0
 """How long writes wait for their checkpoint, which LangGraph stores in the background."""
@@ -57,6 +60,38 @@ class KnownChunks:
             self._digests.pop(thread_id, None)
 
 
+class FailedPuts:
+    """Errors of checkpoints that could not be stored, for the writes that wait for them."""
+
+    KEPT = 128
+
+    def __init__(self) -> None:
+        self._errors: OrderedDict[tuple[str, str, str | None], Exception] = OrderedDict()
+        self._lock = Lock()
+
+    @contextmanager
+    def noting(self, address: Address) -> Iterator[None]:
+        """Remember whether the checkpoint at `address` is stored."""
+        key = (address.thread_id, address.namespace, address.checkpoint_id)
+        try:
+            yield
+        except Exception as error:
+            with self._lock:
+                self._errors[key] = error
+                while len(self._errors) > self.KEPT:
+                    self._errors.popitem(last=False)
+            raise
+        with self._lock:
+            self._errors.pop(key, None)
+
+    def raise_for(self, address: Address) -> None:
+        """Raise the error with which this checkpoint failed, if it did."""
+        with self._lock:
+            error = self._errors.get((address.thread_id, address.namespace, address.checkpoint_id))
+        if error is not None:
+            raise error
+
+
 def one_call(call: Call[None]) -> Operation[None]:
     """A single call."""
     yield call
@@ -89,7 +124,11 @@ def page(
 
 def newest(address: Address) -> Operation[Stored]:
     """A page with the checkpoint at `address`, or the newest of its namespace; empty if none."""
-    params = {"namespace": address.namespace, "checkpoint_id": address.checkpoint_id}
+    params = {
+        "namespace": address.namespace,
+        "checkpoint_id": address.checkpoint_id,
+        **address.owner,
+    }
     return (yield from page(address.thread_id, params, limit=1))
 
 
@@ -135,6 +174,7 @@ def put_writes(
     task_id: str,
     task_path: str,
     serde: SerializerProtocol,
+    failed: FailedPuts,
 ) -> Operation[None]:
     """Store the writes of a task as soon as their checkpoint is stored."""
     if address.checkpoint_id is None:
@@ -160,6 +200,7 @@ def put_writes(
                 # A `Command` that starts a thread: its writes are applied at once and belong to
                 # no checkpoint that can be read.
                 return
+            failed.raise_for(address)
             if error.code not in _MISSING or waited >= CHECKPOINT_WAIT_SECONDS:
                 raise
         else:
@@ -200,11 +241,13 @@ def history(
 
 def _ancestors(address: Address, step: Mapping[str, Any]) -> Operation[Stored]:
     """Some checkpoints before `step`, including its parent unless that was deleted."""
-    params = {"namespace": address.namespace, "before": step["checkpoint_id"]}
+    params = {
+        "namespace": address.namespace, "before": step["checkpoint_id"], **address.owner,
+    }  # fmt: skip
     stored = yield from page(address.thread_id, params, limit=HISTORY_PAGE)
     if any(item["checkpoint_id"] == step["parent_id"] for item in stored.items):
         return stored
-    return (yield from newest(Address(address.thread_id, address.namespace, step["parent_id"])))
+    return (yield from newest(replace(address, checkpoint_id=step["parent_id"])))
 
 
 def _entry(found: list[PendingWrite], seeds: Mapping[str, Any], name: str) -> DeltaChannelHistory:

@@ -1,10 +1,12 @@
 """`KeMemSaver`: LangGraph's checkpointer interface; a thread is a session of KeMem."""
 
 import asyncio
-import json
 import random
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from typing import Any, TypeVar
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from enum import Enum
+from typing import Any, Final, Literal, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -19,11 +21,12 @@ from langgraph.checkpoint.serde.base import SerializerProtocol
 
 from kemem._async.sender import AsyncSender
 from kemem._sync.sender import Sender
-from kemem.calls import Call, Operation
+from kemem.calls import Operation
 from kemem.langgraph import calls
 from kemem.langgraph.calls import PAGE, Stored
-from kemem.langgraph.checkpoints import Prepared, address_of, prepare, thread_of, tuple_of
+from kemem.langgraph.checkpoints import Prepared, list_parameters, prepare, tuple_of
 from kemem.langgraph.operations import (
+    FailedPuts,
     KnownChunks,
     delete,
     history,
@@ -33,19 +36,26 @@ from kemem.langgraph.operations import (
     put,
     put_writes,
 )
+from kemem.langgraph.threads import Address, address_of, thread_of
 
 Result = TypeVar("Result")
 
-BATCH = 1000
-"""Most threads or runs that one request names."""
-STRATEGIES = ("keep_latest", "delete")
+
+class _PerRun(Enum):
+    PER_RUN = "each run or the key names the user"
+
+
+PER_RUN: Final = _PerRun.PER_RUN
+"""As `user_id` of a saver: each run names its user in `configurable`, or the key has one."""
 
 
 class KeMemSaver(BaseCheckpointSaver[str]):
     """A checkpointer for LangGraph and LangChain agents that stores threads in KeMem.
 
-    The `thread_id` of a run is the id of a session. The session is created with the first
-    checkpoint, for the user and the agent given here or in the `configurable` of the run.
+    The `thread_id` of a run is the id of a session, or is mapped to one (`session_id_of`). The
+    session is created with the first checkpoint, for the user and the agent given here or in the
+    `configurable` of the run. Every later call, reads too, is refused with a ConflictError if the
+    session belongs to another user or agent.
 
     With `Memory`, the async methods run in threads, and threads may share the saver. With
     `AsyncMemory`, they run in its event loop, and the sync methods may be called from other
@@ -53,10 +63,14 @@ class KeMemSaver(BaseCheckpointSaver[str]):
 
     Args:
         client: a `Memory` or `AsyncMemory`; it is not closed.
-        user_id: the user of the threads, unless `configurable` has a `user_id`. A key that is
-            bound to a user needs none.
+        user_id: the user of the threads, unless `configurable` has a `user_id`. `PER_RUN` if
+            every run has one, or the key is bound to a user. It may be left out if `client` acts
+            as a user.
         agent_id: likewise the agent; by default the user's home agent.
         serde: the serializer of values; by default LangGraph's own.
+
+    Raises:
+        ValueError: nothing says whose threads they are.
 
     """
 
@@ -64,15 +78,21 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         self,
         client: Sender | AsyncSender,
         *,
-        user_id: str | None = None,
+        user_id: str | Literal[_PerRun.PER_RUN] | None = None,
         agent_id: str | None = None,
         serde: SerializerProtocol | None = None,
     ) -> None:
         super().__init__(serde=serde)
+        if not user_id and client.acting_user is None:
+            raise ValueError(
+                "whose threads are these? Give KeMemSaver a user_id, or user_id=PER_RUN if each "
+                'run names its user in "configurable" or the key is bound to a user.'
+            )
         self._client = client
-        self._user_id = user_id
+        self._user_id = user_id if isinstance(user_id, str) else None
         self._agent_id = agent_id
         self._known = KnownChunks()
+        self._failed = FailedPuts()
         self._loop: asyncio.AbstractEventLoop | None = None
         try:
             self._loop = asyncio.get_running_loop()
@@ -81,12 +101,19 @@ class KeMemSaver(BaseCheckpointSaver[str]):
             return
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
-        """Return the checkpoint that `config` names or the newest of its namespace, else None."""
-        return self._first_tuple(self._run(newest(address_of(config))))
+        """Return the checkpoint that `config` names or the newest of its namespace, else None.
+
+        Raises:
+            ConflictError: the thread belongs to another user or agent.
+            ValueError: the config names no thread, or an id is too long.
+            KememError: the service did not answer, or refused.
+
+        """
+        return self._first_tuple(self._run(newest(self._address(config))))
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Like `get_tuple`."""
-        return self._first_tuple(await self._run_async(newest(address_of(config))))
+        return self._first_tuple(await self._run_async(newest(self._address(config))))
 
     def put(
         self,
@@ -106,8 +133,9 @@ class KeMemSaver(BaseCheckpointSaver[str]):
             KememError: the service did not answer, or refused.
 
         """
-        prepared = self._prepared(config, checkpoint, metadata, new_versions)
-        return self._run(put(prepared, self._known))
+        given = (config, checkpoint, metadata, new_versions)
+        with self._noting(config, checkpoint):
+            return self._run(put(self._prepared(*given), self._known))
 
     async def aput(
         self,
@@ -117,10 +145,10 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         new_versions: ChannelVersions,
     ) -> RunnableConfig:
         """Like `put`."""
-        prepared = await asyncio.to_thread(
-            self._prepared, config, checkpoint, metadata, new_versions
-        )
-        return await self._run_async(put(prepared, self._known))
+        given = (config, checkpoint, metadata, new_versions)
+        with self._noting(config, checkpoint):
+            prepared = await asyncio.to_thread(self._prepared, *given)
+            return await self._run_async(put(prepared, self._known))
 
     def put_writes(
         self,
@@ -132,14 +160,15 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         """Store the writes of a task. Safe to repeat.
 
         LangGraph stores checkpoints in the background, so this waits some seconds for the one
-        that the writes belong to.
+        that the writes belong to. If storing that failed, they fail with the same error.
 
         Raises:
             NotFoundError: the checkpoint was deleted, or was not stored in time.
+            ConflictError: the thread belongs to another user or agent.
             KememError: the service did not answer, or refused.
 
         """
-        self._run(put_writes(address_of(config), writes, task_id, task_path, self.serde))
+        self._run(self._put_writes(config, writes, task_id, task_path))
 
     async def aput_writes(
         self,
@@ -149,9 +178,7 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         task_path: str = "",
     ) -> None:
         """Like `put_writes`."""
-        await self._run_async(
-            put_writes(address_of(config), writes, task_id, task_path, self.serde)
-        )
+        await self._run_async(self._put_writes(config, writes, task_id, task_path))
 
     def list(
         self,
@@ -161,8 +188,14 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         before: RunnableConfig | None = None,
         limit: int | None = None,
     ) -> Iterator[CheckpointTuple]:
-        """Iterate over checkpoints, newest first; of all threads if `config` is None."""
-        thread_id, params = _list_parameters(config, filter, before)
+        """Iterate over checkpoints, newest first; of all threads of the user if `config` is None.
+
+        Raises:
+            ConflictError: the thread belongs to another user or agent.
+            KememError: the service did not answer, or refused.
+
+        """
+        thread_id, params = list_parameters(config, filter, before, self._owner(config))
         shown, cursor = 0, None
         while limit is None or shown < limit:
             rows = PAGE if limit is None else min(limit - shown, PAGE)
@@ -181,7 +214,7 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         limit: int | None = None,
     ) -> AsyncIterator[CheckpointTuple]:
         """Like `list`."""
-        thread_id, params = _list_parameters(config, filter, before)
+        thread_id, params = list_parameters(config, filter, before, self._owner(config))
         shown, cursor = 0, None
         while limit is None or shown < limit:
             rows = PAGE if limit is None else min(limit - shown, PAGE)
@@ -196,36 +229,40 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """Return the last stored value of channels before a checkpoint, and the writes since."""
-        return self._run(history(address_of(config), channels, self.serde))
+        return self._run(history(self._address(config), channels, self.serde))
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """Like `get_delta_channel_history`."""
-        return await self._run_async(history(address_of(config), channels, self.serde))
+        return await self._run_async(history(self._address(config), channels, self.serde))
 
     def delete_thread(self, thread_id: str) -> None:
-        """Delete the checkpoints and writes of a thread; its session and messages are kept."""
-        self._known.forget(thread_id)
-        self._run(delete(calls.delete_thread(thread_of(thread_id))))
+        """Delete the checkpoints and writes of a thread; its session and messages are kept.
+
+        Raises:
+            ConflictError: the thread belongs to another user or agent.
+
+        """
+        self._run(self._delete(thread_id))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Like `delete_thread`."""
-        self._known.forget(thread_id)
-        await self._run_async(delete(calls.delete_thread(thread_of(thread_id))))
+        await self._run_async(self._delete(thread_id))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread to another one of the same user and agent.
 
         Raises:
             NotFoundError: there is no such thread.
+            ConflictError: one of them belongs to another user or agent.
 
         """
-        self._run(one_call(_copy_call(source_thread_id, target_thread_id)))
+        self._run(self._copy(source_thread_id, target_thread_id))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Like `copy_thread`."""
-        await self._run_async(one_call(_copy_call(source_thread_id, target_thread_id)))
+        await self._run_async(self._copy(source_thread_id, target_thread_id))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete the older checkpoints of threads, or all with the strategy `delete`.
@@ -235,30 +272,48 @@ class KeMemSaver(BaseCheckpointSaver[str]):
 
         Raises:
             ValueError: there is no such strategy, or a thread id is invalid.
+            ConflictError: a thread belongs to another user or agent; some may be pruned.
 
         """
-        for call in _prune_calls(thread_ids, strategy):
+        for call in calls.prune(thread_ids, strategy, self._owner()):
             self._run(one_call(call))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Like `prune`."""
-        for call in _prune_calls(thread_ids, strategy):
+        for call in calls.prune(thread_ids, strategy, self._owner()):
             await self._run_async(one_call(call))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
-        """Delete the checkpoints and writes of runs, in all threads that the key can access."""
-        for call in _delete_run_calls(run_ids):
+        """Delete the checkpoints and writes of runs, in all threads of the user."""
+        for call in calls.delete_runs(run_ids, self._owner()):
             self._run(one_call(call))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Like `delete_for_runs`."""
-        for call in _delete_run_calls(run_ids):
+        for call in calls.delete_runs(run_ids, self._owner()):
             await self._run_async(one_call(call))
 
     def get_next_version(self, current: str | int | None, channel: None) -> str:  # noqa: ARG002
         """Return a version above `current` that no other branch of the thread has."""
         number = 0 if current is None else int(str(current).partition(".")[0])
         return f"{number + 1:012}.{random.getrandbits(32):08x}"
+
+    def _owner(self, config: RunnableConfig | None = None) -> dict[str, str]:
+        """The user and the agent whose threads they are, as far as they are known."""
+        configurable = (config or {}).get("configurable", {})
+        named = {
+            "user_id": configurable.get("user_id") or self._user_id,
+            "agent_id": configurable.get("agent_id") or self._agent_id,
+        }
+        return {name: str(value) for name, value in named.items() if value}
+
+    def _address(self, config: RunnableConfig) -> Address:
+        return address_of(config, self._owner(config))
+
+    def _noting(
+        self, config: RunnableConfig, checkpoint: Checkpoint
+    ) -> AbstractContextManager[None]:
+        return self._failed.noting(replace(self._address(config), checkpoint_id=checkpoint["id"]))
 
     def _prepared(
         self,
@@ -267,12 +322,26 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> Prepared:
-        configurable = config.get("configurable", {})
-        owner = {
-            "user_id": configurable.get("user_id") or self._user_id,
-            "agent_id": configurable.get("agent_id") or self._agent_id,
-        }
+        owner = self._owner(config)
         return prepare(config, checkpoint, metadata, new_versions, serde=self.serde, owner=owner)
+
+    def _put_writes(
+        self,
+        config: RunnableConfig,
+        writes: Sequence[tuple[str, Any]],
+        task_id: str,
+        task_path: str,
+    ) -> Operation[None]:
+        address = self._address(config)
+        return put_writes(address, writes, task_id, task_path, self.serde, self._failed)
+
+    def _copy(self, source_id: str, target_id: str) -> Operation[None]:
+        return one_call(calls.copy_thread(source_id, target_id, self._owner()))
+
+    def _delete(self, thread_id: str) -> Operation[None]:
+        named = thread_of(thread_id)
+        self._known.forget(named)
+        return delete(calls.delete_thread(named, self._owner()))
 
     def _first_tuple(self, stored: Stored) -> CheckpointTuple | None:
         return next(self._tuples(stored), None)
@@ -280,7 +349,7 @@ class KeMemSaver(BaseCheckpointSaver[str]):
     def _tuples(self, stored: Stored) -> Iterator[CheckpointTuple]:
         for item in stored.items:
             self._known.add(
-                item["session_id"],
+                item["thread_id"],
                 (digest for value in item["values"].values() for digest in value["chunks"]),
             )
             yield tuple_of(item, stored.content, self.serde)
@@ -313,43 +382,3 @@ def _current_loop() -> asyncio.AbstractEventLoop | None:
         return asyncio.get_running_loop()
     except RuntimeError:
         return None
-
-
-def _list_parameters(
-    config: RunnableConfig | None,
-    metadata: Mapping[str, Any] | None,
-    before: RunnableConfig | None,
-) -> tuple[str | None, dict[str, str | int | None]]:
-    """The thread to list, and the filters."""
-    configurable = {} if config is None else config["configurable"]
-    return (
-        None if config is None else thread_of(configurable["thread_id"]),
-        {
-            "namespace": configurable.get("checkpoint_ns"),
-            "checkpoint_id": configurable.get("checkpoint_id"),
-            "before": None if before is None else before["configurable"].get("checkpoint_id"),
-            "filter": json.dumps(dict(metadata)) if metadata else None,
-        },
-    )
-
-
-def _copy_call(source_id: str, target_id: str) -> Call[None]:
-    return calls.copy_thread(thread_of(source_id), thread_of(target_id))
-
-
-def _prune_calls(thread_ids: Sequence[str], strategy: str) -> Iterator[Call[None]]:
-    if isinstance(thread_ids, str):
-        raise TypeError("thread_ids is a sequence of ids, not one id")
-    if strategy not in STRATEGIES:
-        raise ValueError(f"the strategy is one of {', '.join(STRATEGIES)}, not {strategy!r}")
-    named = [thread_of(thread_id) for thread_id in thread_ids]
-    for start in range(0, len(named), BATCH):
-        yield calls.prune(named[start : start + BATCH], strategy)
-
-
-def _delete_run_calls(run_ids: Sequence[str]) -> Iterator[Call[None]]:
-    if isinstance(run_ids, str):
-        raise TypeError("run_ids is a sequence of ids, not one id")
-    named = [str(run_id) for run_id in run_ids]
-    for start in range(0, len(named), BATCH):
-        yield calls.delete_runs(named[start : start + BATCH])

@@ -54,8 +54,9 @@ class TestPutting:
         [step] = page["items"]
         assert step.pop("create_time").endswith("Z")
         assert step == {
-            "session_id": "trip", "namespace": "", "checkpoint_id": "c2", "parent_id": "c1",
-            "run_id": "r1", "checkpoint": {"type": "json", "data": b64(b'{"nul": "\\u0000"}')},
+            "session_id": "trip", "thread_id": "trip", "namespace": "", "checkpoint_id": "c2",
+            "parent_id": "c1", "run_id": "r1",
+            "checkpoint": {"type": "json", "data": b64(b'{"nul": "\\u0000"}')},
             "metadata": {"source": "update", "step": 2, "run_id": "r1", "看": [1.5, None]},
             "values": {name: value(*parts) for name, parts in pieces.items()},
             "writes": [],

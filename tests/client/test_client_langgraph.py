@@ -5,6 +5,8 @@ import math
 import operator
 import random
 import re
+import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, TypedDict
 
@@ -20,7 +22,8 @@ from langgraph.types import Command, Send, interrupt
 
 from app.runtime import Runtime
 from kemem import ApiError, AsyncMemory, ConflictError, NotFoundError
-from kemem.langgraph import KeMemSaver
+from kemem.langgraph import PER_RUN, KeMemSaver, session_id_of
+from kemem.langgraph.operations import CHECKPOINT_WAIT_SECONDS
 from tests.support.patience import PATIENCE
 from tests.support.tenants import Caller, make_key
 
@@ -184,7 +187,7 @@ class TestGraphs:
 
     async def test_sync_method_without_a_loop_is_an_error(self, memory: AsyncMemory) -> None:
         def use() -> None:
-            KeMemSaver(memory).get_tuple(at())
+            KeMemSaver(memory, user_id="ana").get_tuple(at())
 
         with pytest.raises(RuntimeError, match="event loop does not run"):
             await asyncio.to_thread(use)
@@ -284,7 +287,7 @@ class TestSaver:
     async def test_owner_comes_from_config_saver_or_key(
         self, app: FastAPI, runtime: Runtime, acme: Caller, memory: AsyncMemory
     ) -> None:
-        nobody = KeMemSaver(memory)
+        nobody = KeMemSaver(memory, user_id=PER_RUN)
         await self.put(nobody, at("bobs", user_id="bob"), {})
         assert (await memory.append("bobs", "Hello.", user_id="bob")).created == 1
         with pytest.raises(ApiError) as raised:
@@ -297,24 +300,159 @@ class TestSaver:
         key = await make_key(runtime, acme.tenant_id, "write", user_id="ana")
         http = httpx.AsyncClient(transport=Recorded(app))
         async with AsyncMemory("http://test", key.key, http_client=http) as own:
-            stored = await self.put(KeMemSaver(own), at("anas"), {"a": [1]})
-            assert (await KeMemSaver(own).aget_tuple(stored)) is not None
-            assert [one async for one in KeMemSaver(own).alist(at("bobs"))] == []
+            anas = KeMemSaver(own, user_id=PER_RUN)
+            stored = await self.put(anas, at("anas"), {"a": [1]})
+            assert (await anas.aget_tuple(stored)) is not None
+            assert [one async for one in anas.alist(at("bobs"))] == []
 
-    @pytest.mark.parametrize("thread", ["", "with space", "x" * 65, "slash/ed", "枫叶", ".dot"])
+    async def test_missing_user_is_said_when_the_saver_is_built(self, memory: AsyncMemory) -> None:
+        for user_id in (None, ""):
+            with pytest.raises(ValueError, match="whose threads are these"):
+                KeMemSaver(memory, user_id=user_id)
+        acting = KeMemSaver(memory.acting_as("ana"))
+        await self.put(acting, at(), {"a": [1]})
+        assert (await KeMemSaver(memory, user_id="ana").aget_tuple(at())) is not None
+
+    @pytest.mark.parametrize(
+        "thread",
+        [
+            "trip", "with space", "x" * 64, "x" * 65, "slash/ed?#%2F", "枫叶", ".dot", "..", " ",
+            "a\nb", "👩‍🚀" * 85, "x" * 255, "é", "e\u0301", session_id_of("枫叶"), "A", "a",
+        ],
+    )  # fmt: skip
+    async def test_thread_id_and_namespace_are_any_text(
+        self, saver: KeMemSaver, memory: AsyncMemory, thread: str
+    ) -> None:
+        await self.put(saver, at("other"), {"n": ["other"]})
+        first = await self.put(saver, at(thread), {"n": [1]}, run_id="r")
+        inner = await self.put(saver, at(thread, checkpoint_ns=thread), {"n": [2]})
+        await saver.aput_writes(first, [("n", [3])], "task")
+
+        found = await saver.aget_tuple(at(thread))
+        assert (found.config, found.pending_writes) == (first, [("task", "n", [3])])
+        assert (await saver.aget_tuple(at(thread, checkpoint_ns=thread))).config == inner
+        listed = [one.config async for one in saver.alist(at(thread))]
+        assert sorted(map(str, listed)) == sorted(map(str, (first, inner)))
+        everything = [one.config["configurable"]["thread_id"] async for one in saver.alist(None)]
+        assert sorted(everything) == sorted(["other", thread, thread])
+        assert (await memory.append(session_id_of(thread), "Hello.")).created == 1
+
+        await saver.acopy_thread(thread, thread[:100] + "的复制")
+        copied = [one.config async for one in saver.alist(at(thread[:100] + "的复制"))]
+        assert {one["configurable"]["thread_id"] for one in copied} == {thread[:100] + "的复制"}
+        await saver.aprune([thread])
+        await saver.adelete_thread(thread)
+        assert [one async for one in saver.alist(at(thread))] == []
+        assert (await saver.aget_tuple(at("other"))) is not None
+
+    @pytest.mark.parametrize(
+        ("thread", "why"),
+        [("", "at least 1"), ("x" * 256, "255 characters, and this has 256"),
+         ("a\x00b", "no NUL"), ("\ud800", "surrogate")],
+    )  # fmt: skip
     async def test_invalid_thread_id_is_refused_before_sending(
-        self, saver: KeMemSaver, wire: Recorded, thread: str
+        self, saver: KeMemSaver, wire: Recorded, thread: str, why: str
     ) -> None:
         for call in (
             saver.aget_tuple(at(thread)), self.put(saver, at(thread), {}),
             saver.adelete_thread(thread), saver.aprune([thread]), saver.acopy_thread("a", thread),
             saver.aput_writes(at(thread, checkpoint_id="c"), [("a", 1)], "t"),
         ):  # fmt: skip
-            with pytest.raises(ValueError, match="KeMem keeps a thread as a session"):
+            with pytest.raises(ValueError, match=why):
                 await call
+        if thread:
+            with pytest.raises(ValueError, match=why):
+                await saver.aget_tuple(at("trip", checkpoint_ns=thread))
         assert wire.sent == []
         with pytest.raises(ValueError, match="names no thread"):
             await saver.aget_tuple({"configurable": {}})
+
+    async def test_thread_of_another_user_is_neither_read_nor_changed(
+        self, memory: AsyncMemory, wire: Recorded
+    ) -> None:
+        """With the key of the application, which may see both."""
+        bob, ana = KeMemSaver(memory, user_id="bob"), KeMemSaver(memory, user_id="ana")
+        stored = await self.put(bob, at("bobs"), {"a": ["secret"]}, run_id="r")
+        await bob.aput_writes(stored, [("a", "secret")], "task")
+        await self.put(ana, at("anas"), {"a": ["hers"]}, run_id="r")
+
+        async def all_of(config: Any) -> list[Any]:
+            return [one async for one in ana.alist(config)]
+
+        for call in (
+            ana.aget_tuple(at("bobs")), ana.aget_tuple(stored), all_of(at("bobs")),
+            KeMemSaver(memory, user_id="bob").aget_tuple(at("bobs", user_id="ana")),
+            KeMemSaver(memory, user_id="bob", agent_id="other").aget_tuple(at("bobs")),
+            ana.aget_delta_channel_history(config=stored, channels=["a"]),
+            self.put(ana, stored, {"a": [1]}), ana.aput_writes(stored, [("a", 1)], "other"),
+            ana.acopy_thread("bobs", "copied"), ana.acopy_thread("anas", "bobs"),
+            ana.aprune(["bobs"], strategy="delete"), ana.adelete_thread("bobs"),
+        ):  # fmt: skip
+            with pytest.raises(ConflictError) as raised:
+                await call
+            assert raised.value.code == "session_mismatch"
+        assert len(await all_of(None)) == 1
+        await ana.adelete_for_runs(["r"])
+        assert await all_of(at("anas")) == []
+        found = await bob.aget_tuple(at("bobs"))
+        assert found.checkpoint["channel_values"] == {"a": ["secret"]}
+        assert found.pending_writes == [("task", "a", "secret")]
+
+    async def test_model_is_not_asked_about_the_thread_of_another_user(
+        self, memory: AsyncMemory
+    ) -> None:
+        asked: list[Any] = []
+        graph = StateGraph(Talk)
+        graph.add_node("answer", lambda state: asked.append(state) or {"said": ["ok"]})
+        graph.add_edge(START, "answer")
+        await graph.compile(checkpointer=KeMemSaver(memory, user_id="bob")).ainvoke(
+            {"said": ["secret"]}, at()
+        )
+        asked.clear()
+
+        with pytest.raises(ConflictError):
+            await graph.compile(checkpointer=KeMemSaver(memory, user_id="ana")).ainvoke(
+                {"said": ["what did bob say?"]}, at()
+            )
+
+        assert asked == []
+
+    @pytest.mark.parametrize("durability", DURABILITIES)
+    async def test_refused_checkpoint_is_raised_without_waiting(
+        self, saver: KeMemSaver, memory: AsyncMemory, wire: Recorded, durability: Any
+    ) -> None:
+        """Writes wait for a checkpoint that comes; not for one that was refused."""
+        await memory.append("trip", "Hello.", user_id="ana", agent_id="helper")
+        await memory.end("trip")
+        wire.sent.clear()
+        started = time.monotonic()
+
+        with pytest.raises(ConflictError) as raised:
+            await talk_of(saver).ainvoke({"said": ["hi"]}, at(), durability=durability)
+
+        assert raised.value.code == "session_ended"
+        assert time.monotonic() - started < CHECKPOINT_WAIT_SECONDS / 2
+        assert max(Counter(path for _, path, _ in wire.sent).values()) <= 3
+
+    async def test_refusal_is_forgotten_when_the_checkpoint_is_stored(
+        self, saver: KeMemSaver
+    ) -> None:
+        checkpoint = empty_checkpoint()
+        config = at(checkpoint_ns="", checkpoint_id=checkpoint["id"])
+        source = {"source": "loop", "step": 0}
+        with pytest.raises(TypeError):
+            await saver.aput(at(checkpoint_ns=""), checkpoint, {"name": {"a"}}, {})
+        with pytest.raises(TypeError, match="a set is not"):
+            await saver.aput_writes(config, [("a", 1)], "task")
+
+        await saver.aput(at(checkpoint_ns=""), checkpoint, source, {})
+        await saver.aput_writes(config, [("a", 1)], "task")
+        await saver.adelete_thread("trip")
+        waiting = asyncio.create_task(saver.aput_writes(config, [("a", 2)], "task"))
+        await saver.aput(at(checkpoint_ns=""), checkpoint, source, {})
+        await waiting
+
+        assert (await saver.aget_tuple(config)).pending_writes == [("task", "a", 2)]
 
     async def test_wrong_arguments_are_refused_by_name(self, saver: KeMemSaver) -> None:
         with pytest.raises(TypeError, match="not one id"):

@@ -241,10 +241,7 @@ class SessionRepository:
             found = await self._locked(session_id)
             if found is None:
                 raise IdTakenError("session_id", session_id)
-        for field in ("user_id", "agent_id", "project_id"):
-            wanted = getattr(named, field)
-            if wanted is not None and wanted != getattr(found.session, field):
-                raise SessionMismatchError(session_id, field)
+        refuse_mismatch(found.session, named)
         refuse_disabled(found.agent, found.user)
         return found
 
@@ -318,6 +315,14 @@ class SessionRepository:
         session = await self.get(session_id, lock=True)
         await apply_changes(self._db, session, changes, expected=expected)
         return session
+
+
+def refuse_mismatch(session: Session, named: Participants) -> None:
+    """Raises SessionMismatchError: `session` is not that of those who are named."""
+    for field in ("user_id", "agent_id", "project_id"):
+        wanted = getattr(named, field)
+        if wanted is not None and wanted != getattr(session, field):
+            raise SessionMismatchError(session.session_id, field)
 
 
 def _vanished(

@@ -21,6 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from app.conversation.sessions.models import Session
+from app.conversation.sessions.repository import Participants
 from app.identity.tenants.access import Access
 from app.integrations.langgraph.pages import PAGE_BYTES, Position, Values
 from app.prompting.checkpoints.models import (
@@ -29,6 +30,8 @@ from app.prompting.checkpoints.models import (
     SaverValue,
     SaverWrite,
 )
+
+ANYONE = Participants()
 
 
 class Wanted(NamedTuple):
@@ -44,19 +47,23 @@ class Wanted(NamedTuple):
 class SaverLists:
     """Checkpoints over all sessions that a caller may see."""
 
-    def __init__(self, db: AsyncSession, access: Access) -> None:
+    def __init__(self, db: AsyncSession, access: Access, named: Participants = ANYONE) -> None:
+        """Read what `access` may see of the sessions of `named`."""
         self._db = db
         self._access = access
+        self._named = named
 
     def _visible(self) -> ColumnElement[bool]:
         mine = SaverCheckpoint.tenant_id == self._access.tenant_id
-        if not self._access.restricted:
+        agents = {self._access.agent_id, self._named.agent_id} - {None}
+        users = {self._access.user_id, self._named.user_id} - {None}
+        if not agents and not users:
             return mine
-        sessions = select(Session.session_id).where(Session.tenant_id == self._access.tenant_id)
-        if self._access.agent_id is not None:
-            sessions = sessions.where(Session.agent_id == self._access.agent_id)
-        if self._access.user_id is not None:
-            sessions = sessions.where(Session.user_id == self._access.user_id)
+        sessions = select(Session.session_id).where(
+            Session.tenant_id == self._access.tenant_id,
+            *(Session.agent_id == agent_id for agent_id in agents),
+            *(Session.user_id == user_id for user_id in users),
+        )
         return and_(mine, SaverCheckpoint.session_id.in_(sessions))
 
     async def list_checkpoints(

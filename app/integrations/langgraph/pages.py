@@ -116,6 +116,7 @@ def _shown(
     return [
         SaverCheckpointRead(
             session_id=step.session_id,
+            thread_id=step.thread_id or step.session_id,
             namespace=step.namespace,
             checkpoint_id=step.checkpoint_id,
             parent_id=step.parent_id,

@@ -53,19 +53,21 @@ _PUT = text(
         ON CONFLICT DO NOTHING
     )
     INSERT INTO saver_checkpoints (
-        tenant_id, session_id, namespace, checkpoint_id, parent_id, run_id, metadata, channels,
-        type, checkpoint
+        tenant_id, session_id, namespace, checkpoint_id, thread_id, parent_id, run_id, metadata,
+        channels, type, checkpoint
     ) VALUES (
-        :tenant_id, :session_id, :namespace, :checkpoint_id, :parent_id, :run_id,
+        :tenant_id, :session_id, :namespace, :checkpoint_id, :thread_id, :parent_id, :run_id,
         CAST(:metadata AS jsonb), CAST(:channels AS jsonb), :type, :checkpoint
     )
     ON CONFLICT (tenant_id, session_id, namespace, checkpoint_id) DO UPDATE SET
-        parent_id = excluded.parent_id, run_id = excluded.run_id, metadata = excluded.metadata,
-        channels = excluded.channels, type = excluded.type, checkpoint = excluded.checkpoint
+        thread_id = excluded.thread_id, parent_id = excluded.parent_id,
+        run_id = excluded.run_id, metadata = excluded.metadata, channels = excluded.channels,
+        type = excluded.type, checkpoint = excluded.checkpoint
     """
 ).bindparams(
     bindparam("tenant_id", type_=String),
     bindparam("session_id", type_=String),
+    bindparam("thread_id", type_=String),
     bindparam("parent_id", type_=String),
     bindparam("run_id", type_=String),
     bindparam("chunk_digests", type_=ARRAY(LargeBinary)),

@@ -9,6 +9,7 @@ from app.conversation.sessions.errors import (
     SessionMismatchError,
     SessionNotFoundError,
 )
+from app.conversation.sessions.repository import Participants
 from app.errors import DisabledError, IdTakenError
 from app.identity.agents.errors import AgentNotFoundError
 from app.identity.tenants.principal import (
@@ -26,6 +27,7 @@ from app.integrations.langgraph.errors import (
     SaverContentMissingError,
 )
 from app.integrations.langgraph.schemas import (
+    AgentId,
     Namespace,
     SaverCopied,
     SaverCopy,
@@ -37,6 +39,7 @@ from app.integrations.langgraph.schemas import (
     SaverRemoved,
     SaverRunsDelete,
     SaverWritesPut,
+    UserId,
 )
 from app.integrations.langgraph.service import SaverService
 from app.integrations.langgraph.thread_service import SaverThreadService
@@ -87,6 +90,7 @@ async def put_saver_checkpoint(
     "/sessions/{session_id}/saver/checkpoints/{checkpoint_id}/writes",
     responses=responses_for(
         SessionNotFoundError,
+        SessionMismatchError,
         SessionEndedError,
         SaverCheckpointNotFoundError,
         DisabledError,
@@ -108,7 +112,9 @@ async def put_saver_writes(
 @router.get(
     "/sessions/{session_id}/saver/checkpoints",
     response_model=SaverPage,
-    responses=responses_for(SessionNotFoundError, InvalidSaverFilterError, InvalidCursorError),
+    responses=responses_for(
+        SessionNotFoundError, SessionMismatchError, InvalidSaverFilterError, InvalidCursorError
+    ),
 )
 async def list_saver_checkpoints(
     session_id: Id,
@@ -142,11 +148,17 @@ async def list_all_saver_checkpoints(
 @router.delete(
     "/sessions/{session_id}/saver",
     status_code=204,
-    responses=responses_for(SessionNotFoundError),
+    responses=responses_for(SessionNotFoundError, SessionMismatchError),
 )
-async def delete_saver_thread(session_id: Id, principal: WriterDep, service: ThreadsDep) -> None:
+async def delete_saver_thread(
+    session_id: Id,
+    principal: WriterDep,
+    service: ThreadsDep,
+    user_id: Annotated[UserId | None, Query()] = None,
+    agent_id: Annotated[AgentId | None, Query()] = None,
+) -> None:
     """Delete all LangGraph checkpoints of a session; it and its messages stay."""
-    await service.delete(principal, session_id)
+    await service.delete(principal, session_id, Participants(user_id, agent_id))
 
 
 @router.post(
@@ -172,7 +184,7 @@ async def copy_saver_thread(
     return await service.copy(principal, session_id, body, key=key)
 
 
-@router.post("/saver/prune", responses=responses_for(*IDEMPOTENCY_ERRORS))
+@router.post("/saver/prune", responses=responses_for(SessionMismatchError, *IDEMPOTENCY_ERRORS))
 async def prune_saver_threads(
     body: SaverPrune, principal: WriterDep, service: ThreadsDep, key: IdempotencyKeyDep
 ) -> SaverRemoved:

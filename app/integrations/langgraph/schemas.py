@@ -27,6 +27,19 @@ Digest = Annotated[
     StringConstraints(pattern=r"^[0-9a-f]{32}$"),
     Field(description="First 16 bytes of the SHA-256 of the decompressed chunk."),
 ]
+ThreadId = Annotated[
+    Name,
+    Field(
+        description="LangGraph's `thread_id`, where it is not the id of the session.",
+        examples=["trips/枫叶"],
+    ),
+]
+UserId = Annotated[
+    Id, Field(description="The session must be this user's, else 409 `session_mismatch`.")
+]
+AgentId = Annotated[
+    Id, Field(description="The session must be this agent's, else 409 `session_mismatch`.")
+]
 Kind = Annotated[
     str,
     StringConstraints(min_length=1, max_length=100),
@@ -86,6 +99,7 @@ class SaverPut(Schema):
         default=None, description="Opens the session on first use; otherwise it must match."
     )
     agent_id: Id | None = None
+    thread_id: ThreadId | None = None
     checkpoint: TypedBlob = Field(description="Everything but the values of channels.")
     metadata: Document = Field(default={}, description="What lists are filtered by.")
     values: Annotated[dict[Name, TypedChunks], Field(max_length=10_000)] = Field(
@@ -124,6 +138,8 @@ class SaverWritesPut(Schema):
 
     task_id: Name
     task_path: Annotated[str, StringConstraints(max_length=4096), Storable] = ""
+    user_id: UserId | None = None
+    agent_id: AgentId | None = None
     writes: Annotated[list[PendingWrite], Field(max_length=10_000)]
 
 
@@ -138,6 +154,7 @@ class PendingWriteRead(ReadSchema):
 
 class SaverCheckpointRead(ReadSchema):
     session_id: str
+    thread_id: str = Field(description="LangGraph's id; `session_id` unless a put named another.")
     namespace: str
     checkpoint_id: str
     parent_id: str | None
@@ -160,6 +177,12 @@ class SaverPage(BaseModel):
 class SaverQuery(Schema):
     """Query parameters of a list of checkpoints."""
 
+    user_id: UserId | None = Field(
+        default=None,
+        description="The session must be this user's, else 409 `session_mismatch`; of all sessions "
+        "only this user's are listed.",
+    )
+    agent_id: AgentId | None = Field(default=None, description="As `user_id`, of the agent.")
     namespace: Namespace | None = Field(default=None, description="All when left out.")
     checkpoint_id: Id | None = None
     before: Id | None = Field(default=None, description="Only ids that sort below this one.")
@@ -176,6 +199,9 @@ class SaverCopy(Schema):
     model_config = example(target_session_id="trip-2")
 
     target_session_id: Id = Field(description="Opened for the same user and agent on first use.")
+    target_thread_id: ThreadId | None = None
+    user_id: UserId | None = None
+    agent_id: AgentId | None = None
 
 
 class SaverPrune(Schema):
@@ -187,12 +213,16 @@ class SaverPrune(Schema):
         description="`keep_latest` keeps the newest checkpoint of each namespace and what it is "
         "rebuilt from; `delete` keeps nothing.",
     )
+    user_id: UserId | None = None
+    agent_id: AgentId | None = None
 
 
 class SaverRunsDelete(Schema):
     model_config = example(run_ids=["1f0c9e52-6f62-6f0e-8000-3f1d6bb5a001"])
 
     run_ids: Annotated[list[Name], Field(max_length=1000)]
+    user_id: Id | None = Field(default=None, description="Only in the sessions of this user.")
+    agent_id: Id | None = Field(default=None, description="Only in the sessions of this agent.")
 
 
 class SaverRemoved(ReadSchema):

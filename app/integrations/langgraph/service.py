@@ -12,7 +12,11 @@ from typing import Any
 import structlog
 
 from app.conversation.sessions.errors import SessionEndedError
-from app.conversation.sessions.repository import Participants, SessionRepository
+from app.conversation.sessions.repository import (
+    Participants,
+    SessionRepository,
+    refuse_mismatch,
+)
 from app.identity.tenants.access import Principal
 from app.integrations.langgraph.errors import (
     SaverCheckpointNotFoundError,
@@ -125,6 +129,7 @@ class SaverService:
 
         Raises:
             SessionNotFoundError, SaverCheckpointNotFoundError: it was deleted, or not stored yet.
+            SessionMismatchError: the session is that of another user or agent.
             SessionEndedError, DisabledError: the session can only be read.
             MemoryDisabledError: memory is switched off.
 
@@ -143,7 +148,10 @@ class SaverService:
                 }
         async with self._work.write(principal) as unit:
             opened = await SessionRepository(unit.db, principal.access).open_for_append(
-                session_id, Participants(), create=False, creator=None
+                session_id,
+                Participants(body.user_id, body.agent_id),
+                create=False,
+                creator=None,
             )
             if opened.session.status == 0:
                 raise SessionEndedError(session_id)
@@ -160,6 +168,7 @@ class SaverService:
 
         Raises:
             SessionNotFoundError: the caller has no such session.
+            SessionMismatchError: it is that of another user or agent than the query names.
             InvalidSaverFilterError, InvalidCursorError: filter or cursor is not valid.
 
         """
@@ -172,9 +181,12 @@ class SaverService:
             metadata_of(query.filter),
         )
         async with self._work.read(principal) as db:
+            named = Participants(query.user_id, query.agent_id)
             if session_id is not None:
-                await SessionRepository(db, principal.access).get(session_id)
-            lists = SaverLists(db, principal.access)
+                refuse_mismatch(
+                    await SessionRepository(db, principal.access).get(session_id), named
+                )
+            lists = SaverLists(db, principal.access, named)
             listed, more = await lists.list_checkpoints(wanted, start=start, limit=query.limit)
             values = await lists.values(listed)
             steps, chunks = await _fitting(lists, listed, values)
@@ -231,6 +243,7 @@ def _kept(session_id: str, checkpoint_id: str, body: SaverPut, look: Look) -> di
 def _columns(body: SaverPut) -> dict[str, Any]:
     run_id = body.metadata.get("run_id")
     return {
+        "thread_id": body.thread_id,
         "parent_id": body.parent_id,
         "run_id": run_id if isinstance(run_id, str) and 0 < len(run_id) <= RUN_ID else None,
         "metadata": json.dumps(body.metadata),

@@ -5,7 +5,11 @@ from collections.abc import Sequence
 import structlog
 
 from app.conversation.sessions.errors import SessionEndedError, SessionNotFoundError
-from app.conversation.sessions.repository import Participants, SessionRepository
+from app.conversation.sessions.repository import (
+    Participants,
+    SessionRepository,
+    refuse_mismatch,
+)
 from app.identity.tenants.access import Principal
 from app.integrations.langgraph.list_repository import SaverLists
 from app.integrations.langgraph.schemas import (
@@ -27,15 +31,17 @@ class SaverThreadService:
         self._work = work
         self._auto_create = auto_create
 
-    async def delete(self, principal: Principal, session_id: str) -> None:
+    async def delete(self, principal: Principal, session_id: str, named: Participants) -> None:
         """Delete all checkpoints and writes of a session; it and its messages stay.
 
         Raises:
             SessionNotFoundError: the caller has no such session.
+            SessionMismatchError: it is not that of those who are named.
 
         """
         async with self._work.write(principal, while_disabled=True) as unit:
-            await SessionRepository(unit.db, principal.access).get(session_id, lock=True)
+            sessions = SessionRepository(unit.db, principal.access)
+            refuse_mismatch(await sessions.get(session_id, lock=True), named)
             removed = await SaverThreadRepository(unit.db, principal.tenant_id, session_id).clear()
         log.info("saver_thread_deleted", session_id=session_id, checkpoints=removed)
 
@@ -70,6 +76,7 @@ class SaverThreadService:
                     if locked_id == session_id:
                         raise
             source = await sessions.get(session_id)
+            refuse_mismatch(source, Participants(body.user_id, body.agent_id))
             opened = await sessions.open_for_append(
                 target_id,
                 Participants(source.user_id, source.agent_id),
@@ -79,7 +86,7 @@ class SaverThreadService:
             if opened.session.status == 0:
                 raise SessionEndedError(target_id)
             thread = SaverThreadRepository(unit.db, principal.tenant_id, session_id)
-            copied = await thread.copy_to(target_id)
+            copied = await thread.copy_to(target_id, body.target_thread_id)
             # Values of a checkpoint that the target has with different values.
             await SaverThreadRepository(unit.db, principal.tenant_id, target_id).sweep()
             shown = SaverCopied(checkpoints=copied)
@@ -92,24 +99,29 @@ class SaverThreadService:
 
         Each session has its own transaction. After a failure the request can be repeated: it goes
         on with the rest, and counts only that.
+
+        Raises:
+            SessionMismatchError: a session is that of another user or agent than the body names;
+                those that sort before it are done.
+
         """
         await self._work.refuse_repeated(principal, key)
         removed = 0
         for session_id in sorted(set(body.session_ids)):
-            removed += await self._prune(
-                principal, session_id, everything=body.strategy == "delete"
-            )
+            removed += await self._prune(principal, session_id, body)
         log.info("saver_threads_pruned", sessions=len(body.session_ids), checkpoints=removed)
         return await self._keep(principal, SaverRemoved(checkpoints=removed), key)
 
-    async def _prune(self, principal: Principal, session_id: str, *, everything: bool) -> int:
+    async def _prune(self, principal: Principal, session_id: str, body: SaverPrune) -> int:
         async with self._work.write(principal, while_disabled=True) as unit:
+            sessions = SessionRepository(unit.db, principal.access)
             try:
-                await SessionRepository(unit.db, principal.access).get(session_id, lock=True)
+                session = await sessions.get(session_id, lock=True)
             except SessionNotFoundError:
                 return 0
+            refuse_mismatch(session, Participants(body.user_id, body.agent_id))
             thread = SaverThreadRepository(unit.db, principal.tenant_id, session_id)
-            if everything:
+            if body.strategy == "delete":
                 return await thread.clear()
             steps = await thread.steps()
             here = {(step.namespace, step.checkpoint_id) for step in steps}
@@ -123,7 +135,8 @@ class SaverThreadService:
         Each session has its own transaction, as in `prune`.
         """
         async with self._work.read(principal, key) as db:
-            found = await SaverLists(db, principal.access).sessions_of_runs(body.run_ids)
+            named = Participants(body.user_id, body.agent_id)
+            found = await SaverLists(db, principal.access, named).sessions_of_runs(body.run_ids)
         removed = 0
         for session_id in found:
             removed += await self._delete_runs(principal, session_id, body.run_ids)

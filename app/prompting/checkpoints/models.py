@@ -194,6 +194,8 @@ class SaverCheckpoint(TenantOwned, Base):
     session_id: Mapped[str] = mapped_column(Id, primary_key=True)
     namespace: Mapped[str] = mapped_column(Key, primary_key=True)
     checkpoint_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    # LangGraph's id of the thread, where it cannot be that of the session.
+    thread_id: Mapped[str | None] = mapped_column(String(255))
     parent_id: Mapped[str | None] = mapped_column(Id)
     run_id: Mapped[str | None] = mapped_column(Key)
     metadata_: Mapped[dict[str, Any]] = mapped_column("metadata", JSONB)

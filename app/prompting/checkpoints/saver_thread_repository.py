@@ -247,20 +247,31 @@ class SaverThreadRepository:
             await self._db.execute(delete(table).where(self._of(table)))
         return len(result.all())
 
-    async def copy_to(self, target_id: str) -> int:
+    async def copy_to(self, target_id: str, thread_id: str | None) -> int:
         """Copy everything to the session `target_id`; how many checkpoints were new there.
+
+        Args:
+            target_id: the session.
+            thread_id: LangGraph's id of the copy, where it is not that of the session.
 
         Safe to repeat: what the target has stays as it is.
         """
         copied = 0
         for table in (SaverChunk, SaverValue, SaverCheckpoint, SaverWrite):
-            named = {"tenant_id": self._tenant_id, "session_id": target_id}
+            named: dict[str, str | None] = {
+                "tenant_id": self._tenant_id,
+                "session_id": target_id,
+            }
+            if table is SaverCheckpoint:
+                named["thread_id"] = thread_id
             columns = [column for column in table.__table__.columns if column.name not in named]
             statement = (
                 insert(table)
                 .from_select(
                     [*named, *(column.name for column in columns)],
-                    select(*map(literal, named.values()), *columns).where(self._of(table)),
+                    select(*(literal(value, String) for value in named.values()), *columns).where(
+                        self._of(table)
+                    ),
                 )
                 .on_conflict_do_nothing()
                 .returning(table.session_id)

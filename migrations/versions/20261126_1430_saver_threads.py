@@ -1,0 +1,23 @@
+"""saver_threads
+
+Revision ID: saver_threads
+Revises: model_answers
+Create Date: 2026-11-26 14:30:00+00:00
+
+The expanding half: a column that the previous release does not know.
+"""
+
+from alembic import op
+
+revision = "saver_threads"
+down_revision = "model_answers"
+branch_labels = None
+depends_on = None
+
+
+def upgrade() -> None:
+    op.execute("ALTER TABLE saver_checkpoints ADD COLUMN thread_id varchar(255)")
+
+
+def downgrade() -> None:
+    op.execute("ALTER TABLE saver_checkpoints DROP COLUMN thread_id")
