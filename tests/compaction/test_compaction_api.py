@@ -153,8 +153,22 @@ class TestWhatLeaves:
 
         answer = await compact(client, "talk", force=True)
 
+        assert answer["compacted"] is True
+        shown = await window(client, "talk")
+        assert 1 <= shown["messages"] < 20
+        assert shown["current_request"] == 1
+        trimmed = ok(await client.post("/sessions/talk/window/trim", json={}))
+        assert trimmed["messages"][0]["content"] == "Please sort the archive by date."
+
+    async def test_of_a_request_and_its_newest_step_nothing_leaves(self, client):
+        await policy(client, "talk", budget_tokens=300, automatic=False)
+        step = {"role": "assistant", "content": "word " * 1000}
+        await append(client, "talk", "Please sort the archive by date.", step)
+
+        answer = await compact(client, "talk", force=True)
+
         assert (answer["compacted"], answer["why_not"]) == (False, "current_turn")
-        assert (await window(client, "talk"))["messages"] == 31
+        assert (await window(client, "talk"))["messages"] == 2
 
     async def test_calls_and_results_leave_together(self, client):
         await policy(client, "talk", budget_tokens=300, automatic=False)

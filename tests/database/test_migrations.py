@@ -203,6 +203,7 @@ COLUMNS = {
         "window_messages": "bigint" + REQUIRED,
         "window_seq": "bigint" + REQUIRED,
         "last_user_seq": "bigint" + REQUIRED,  # + the current request
+        "opening_seq": "bigint" + REQUIRED,  # + the request of the turn that it begins in
         "token_scale": "double precision" + REQUIRED,  # + measured tokens over estimated
         "summary_ids": 'character varying(64)[] COLLATE "C"'
         + REQUIRED,  # + summaries in the window

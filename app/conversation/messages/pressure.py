@@ -88,25 +88,16 @@ def pressure_of(session: Counted, policy: WindowPolicy) -> Pressure:
         budget_tokens=policy.budget_tokens,
         share=round(share, 4),
         notice=notice,
-        due=_is_due(session, policy, tokens, level),
+        due=_is_due(session, policy, tokens),
     )
 
 
-def _is_due(session: Counted, policy: WindowPolicy, tokens: int, level: Level) -> bool:
-    if not policy.automatic or session.last_user_seq == session.in_context_from + 1:
-        # The second: the current request is all there is, and it is never evicted.
-        return False
-    if level == "flush":
-        return True
-    # A trigger that leaves nothing to cut would fire with every append.
-    has_excess = session.window_messages > policy.keep_messages or tokens > policy.target_tokens
-    return has_excess and any(
-        one.holds(
-            tokens=tokens,
-            messages=session.window_messages,
-            budget_tokens=policy.budget_tokens,
-        )
-        for one in policy.triggers
+def _is_due(session: Counted, policy: WindowPolicy, tokens: int) -> bool:
+    # A message alone is never evicted.
+    return (
+        policy.automatic
+        and session.window_messages > 1
+        and policy.exceeded(tokens, session.window_messages)
     )
 
 
@@ -115,7 +106,7 @@ def is_to_order(before: Pressure, now: Pressure, *, asked: bool) -> bool:
 
     A window that could not be made shorter stays due. It is tried again when it has grown by a
     further part of the budget, or when a new request lets the one before it go; not with every
-    step of a long answer, each of which would read all of it and may cost a model's call.
+    step of a long turn, each of which would read all of it and may cost a model's call.
 
     Args:
         before: of the window without what is appended.

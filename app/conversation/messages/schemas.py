@@ -302,12 +302,14 @@ class WindowPolicyRead(ReadSchema):
 class WindowRead(ReadSchema):
     session_id: str
     in_context_from: int = Field(
-        description="The window holds the messages above this number; those up to it stay stored."
+        description="The window holds the messages above this number; those up to it stay stored. "
+        "Where that is inside a turn, the request of the turn is shown before them."
     )
     messages: int = Field(description="How many messages the window has.")
     tokens: int = Field(description="Theirs, as counted here, without summaries.")
     current_request: int | None = Field(
-        description="Number of the user's newest message, which no compaction evicts."
+        description="Number of the user's newest message, which stays in the context whole. It is "
+        "not above `in_context_from` where the window begins inside its turn."
     )
     summary_ids: list[str] = Field(
         description="Of the summaries of evicted messages, oldest first."

@@ -63,8 +63,8 @@ class Window:
 
     Args:
         messages: the newest without a gap, and before them, perhaps with gaps: the window's
-            first message, the current request, calls that wait, and instructions, also those
-            from before the pointer.
+            first message, the current request, calls that wait, and instructions; instructions
+            and the opening also from before the pointer.
         pointer: the window begins above this number.
         total: how many messages the window has, with those that were not read.
         answerable_since: calls made since then may still be answered.
@@ -82,16 +82,24 @@ class Window:
 
     @property
     def inside(self) -> tuple[WindowMessage, ...]:
-        """Without instructions from before the window."""
+        """Without what is from before the window."""
         return tuple(one for one in self.messages if one.sequence_no > self.pointer)
 
     @property
     def newest(self) -> tuple[WindowMessage, ...]:
-        """As `inside`, without the window's first message where it is before a gap: next
-        to the newest it would seem to belong to them.
+        """As `inside`, and with the opening; without the window's first message and the opening
+        where they are before a gap: next to the newest they would seem to belong to them.
         """
-        inside = self.inside
-        return inside[1:] if len(inside) < self.total else inside
+        inside, opening = self.inside, self.opening
+        if len(inside) < self.total:
+            return inside[1:]
+        return inside if opening is None else (opening, *inside)
+
+    @property
+    def opening(self) -> WindowMessage | None:
+        """Where the window begins inside a turn, the request of that turn, which is before it."""
+        before = (one for one in self.messages if one.sequence_no <= self.pointer)
+        return next((one for one in before if one.role == "user"), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,11 +163,14 @@ class WindowCut:
 
     Args:
         evict_to_seq: everything up to this number leaves the window; None when nothing can.
-        reason: `cut`; or why not: `empty`, `fits`, `current_turn` (all of it belongs to the
-            current request), `open_call` (a call before all else waits for its result).
+        reason: `cut`; or why not: `empty`, `fits`, `current_turn` (nothing in it but the current
+            request and its newest step), `open_call` (a call before all else waits for its
+            result).
         evicted: what a summary must stand for, in order.
         carried: instructions among what leaves, which stay before the model.
         kept: what stays in the window, in order.
+        opening: where `kept` begins inside a turn, the request of that turn. It stays before the
+            model as long as the window begins there; after that the summary stands for it.
 
     """
 
@@ -168,10 +179,11 @@ class WindowCut:
     evicted: tuple[WindowMessage, ...]
     carried: tuple[WindowMessage, ...]
     kept: tuple[WindowMessage, ...]
+    opening: WindowMessage | None = None
 
     @property
     def starts_with_user(self) -> bool:
-        return starts_with_user(self.kept)
+        return self.opening is not None or starts_with_user(self.kept)
 
 
 def cut(
@@ -185,9 +197,12 @@ def cut(
     """Where to cut a whole window.
 
     The newest `keep_messages` stay, shortened from their old end until what is left fits the
-    policy's target; but never the current request or anything after it, nor a call that waits.
-    The cut is before a message of the user, where there is one that does not leave the rest
-    above the flush threshold, and never between a call and its result.
+    policy's target; but never a call that waits. The cut is before a message of the user, where
+    there is one that does not leave the rest above the flush threshold, and never between a call
+    and its result.
+
+    The current turn is cut only where it alone is over the trigger, or `force` finds nothing else:
+    then its finished steps leave, but never the newest, and its request stays before the model.
 
     Args:
         overhead: tokens besides the window: summaries, and what the caller reserves.
@@ -207,17 +222,54 @@ def cut(
     ceiling = min([current, *groups.open])
     limit = int(policy.flush * policy.budget_tokens / scale) - overhead
     start = _border(messages, groups, min(wanted, ceiling), ceiling, after, limit)
-    carried = carried_of(messages[:start], window.instructions_tokens)
-    evicted = without(messages[:start], carried)
-    if evicted:
+    if wanted > current == ceiling and (
+        (force and start == 0)
+        or policy.exceeded(round(scale * (overhead + after[start])), len(messages) - start)
+    ):
+        beside_request = max(0, budget - messages[current].tokens)
+        wanted = max(wanted, _first_fitting(after, 0, beside_request))
+        start = _step_border(groups, start, wanted)
+    leaving = leaving_of(window, start)
+    if leaving.frees:
         last = messages[start - 1].sequence_no
-        return WindowCut(last, "cut", evicted, carried, messages[start:])
+        return WindowCut(
+            last, "cut", leaving.evicted, leaving.carried, messages[start:], leaving.opening
+        )
     if wanted == 0:
         return WindowCut(None, "fits", (), (), messages)
     reason: Literal["open_call", "current_turn"] = (
         "open_call" if ceiling < current else "current_turn"
     )
     return WindowCut(None, reason, (), (), messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Leaving:
+    """What leaves where a window is cut before one of its places.
+
+    Args:
+        evicted, carried, opening: as of a `WindowCut`.
+
+    """
+
+    evicted: tuple[WindowMessage, ...]
+    carried: tuple[WindowMessage, ...]
+    opening: WindowMessage | None
+
+    @property
+    def frees(self) -> bool:
+        """Whether anything of it is then no longer shown."""
+        return any(one is not self.opening for one in self.evicted)
+
+
+def leaving_of(window: Window, start: int) -> Leaving:
+    """What leaves before place `start`; what was before the window has left already."""
+    before, kept = window.messages[:start], window.messages[start:]
+    carried = carried_of(before, window.instructions_tokens)
+    evicted = [one for one in without(before, carried) if one.sequence_no > window.pointer]
+    asked = (one for one in reversed(before) if one.role == "user")
+    opening = None if starts_with_user(kept) else next(asked, None)
+    return Leaving(tuple(evicted), carried, opening)
 
 
 def carried_of(messages: Sequence[WindowMessage], most: int) -> tuple[WindowMessage, ...]:
@@ -282,6 +334,14 @@ def _border(
     if before_user and after[before_user[-1]] <= limit:
         return before_user[-1]
     return next((border for border in borders if border >= wanted), borders[-1])
+
+
+def _step_border(groups: Groups, start: int, wanted: int) -> int:
+    """The border to cut at after `start`: the newest step and calls that wait stay."""
+    borders = groups.borders()
+    ceiling = min([borders[-2], *groups.open])
+    within = [border for border in borders if start <= border <= ceiling]
+    return next((border for border in within if border >= wanted), within[-1])
 
 
 class ToolMessage(Protocol):

@@ -40,7 +40,7 @@ _COUNTED = text(
 _RECOUNT = text(
     "UPDATE sessions AS kept SET window_tokens = counted.tokens, "
     "window_messages = counted.messages, window_seq = s.last_sequence_no, "
-    "last_user_seq = counted.asked "
+    "last_user_seq = counted.asked, opening_seq = counted.opening "
     f"FROM (SELECT s.* {_OF_SESSION}) AS s CROSS JOIN LATERAL "
     f"({recount(**_HERE, instructions=_INSTRUCTIONS)}) AS counted "
     "WHERE kept.tenant_id = CAST(:tenant_id AS text) AND kept.session_id = s.session_id"
@@ -92,10 +92,11 @@ class WindowRepository:
         }
 
     async def whole(self, reading: WindowRequest) -> Window:
-        """All of it, and nothing from before: what compaction cuts."""
+        """All of it with its opening, and nothing else from before: what compaction cuts."""
         rows = (await self._db.execute(_WHOLE, self._values)).mappings()
         found = [window_message(dict(row)) for row in rows]
-        return await self._window(found, len(found), reading)
+        inside = sum(one.sequence_no > self._session.in_context_from for one in found)
+        return await self._window(found, inside, reading)
 
     async def tail(self, reading: WindowRequest, max_tokens: int) -> Window:
         """As much of its end as `max_tokens` can hold, with what must be shown besides."""
@@ -154,5 +155,11 @@ class WindowRepository:
         """
         await self._db.flush()
         await self._db.execute(_RECOUNT, self._values | {"instructions": policy.carried_tokens})
-        counters = ["window_tokens", "window_messages", "window_seq", "last_user_seq"]
+        counters = [
+            "window_tokens",
+            "window_messages",
+            "window_seq",
+            "last_user_seq",
+            "opening_seq",
+        ]
         await self._db.refresh(self._session, counters)

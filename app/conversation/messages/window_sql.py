@@ -53,7 +53,8 @@ def _inside(tenant: str, session: str) -> str:
 
 
 def whole_rows(*, tenant: str, session: str, extra: str = "") -> str:
-    """Every message of the window, oldest first; columns as `window_message` wants them.
+    """Every message of the window with its opening, oldest first; columns as `window_message`
+    wants them.
 
     Args:
         tenant: SQL for the tenant's id.
@@ -61,9 +62,15 @@ def whole_rows(*, tenant: str, session: str, extra: str = "") -> str:
         extra: further columns of `messages`, which is called m, after a comma.
 
     """
+    opening = (
+        f"m.tenant_id = {tenant} AND m.session_id = {session}.session_id "
+        f"AND m.sequence_no = {session}.opening_seq"
+    )
     return (
         f"SELECT {_COLUMNS}{extra} FROM {_stretches(session)} "
-        f"JOIN messages AS m ON {_inside(tenant, session)} ORDER BY m.sequence_no"
+        f"JOIN messages AS m ON {_inside(tenant, session)} "
+        f"UNION ALL SELECT {_COLUMNS}{extra} FROM messages AS m WHERE {opening} "
+        "ORDER BY sequence_no"
     )
 
 
@@ -71,8 +78,8 @@ def tail_rows(*, tenant: str, session: str, budget: str, instructions: str, extr
     """The newest end of the window, and what any choice from it needs, oldest first.
 
     These are the messages that fit the budget, and MOST_BYTES, with one more, the window's
-    first message, the current request, calls that wait for an approval with their results, and
-    the newest instructions, wherever they stand.
+    first message, the opening, the current request, calls that wait for an approval with their
+    results, and the newest instructions, wherever they stand.
 
     Args:
         tenant, session, extra: as for `whole_rows`.
@@ -85,7 +92,7 @@ def tail_rows(*, tenant: str, session: str, budget: str, instructions: str, extr
         [
             _newest_numbers(tenant, session, budget),
             _first_number(tenant, session),
-            f"SELECT {session}.last_user_seq",
+            f"VALUES ({session}.last_user_seq), ({session}.opening_seq)",
             _waiting_numbers(tenant, session),
             _instruction_numbers(tenant, session, instructions),
         ]
@@ -171,20 +178,37 @@ def _instruction_numbers(tenant: str, session: str, most: str, where: str = "tru
 
 
 def recount(*, tenant: str, session: str, instructions: str) -> str:
-    """One row: `tokens` and `messages` of the window, and `asked`, the number of the current
-    request. Instructions from before the window count among the tokens, as they are shown.
+    """One row: `tokens` and `messages` of the window, `asked`, the number of the current request,
+    and `opening`, that of the request of the turn that the window begins inside of; 0 for none.
+
+    The opening and instructions from before the window count among the tokens, as they are shown.
     """
     own = f"m.tenant_id = {tenant} AND m.session_id = {session}.session_id"
+    tokens = TOKENS.format(m="m")
     # Of those before alone, or an instruction in the window would change their number.
     older = f"m.sequence_no <= {session}.in_context_from"
     carried = _instruction_numbers(tenant, session, instructions, older)
     before = (
-        f"SELECT coalesce(sum({TOKENS.format(m='m')}), 0) FROM messages AS m "
+        f"SELECT coalesce(sum({tokens}), 0) FROM messages AS m "
         f"WHERE {own} AND m.sequence_no IN ({carried})"
     )
-    return (
-        f"SELECT CAST(coalesce(sum({TOKENS.format(m='m')}), 0) + ({before}) AS int8) AS tokens, "
-        "count(*) AS messages, "
-        "coalesce(max(m.sequence_no) FILTER (WHERE m.role = 'user'), 0) AS asked "
+    window = (
+        f"SELECT coalesce(sum({tokens}), 0) AS tokens, count(*) AS messages, "
+        "max(m.sequence_no) FILTER (WHERE m.role = 'user') AS asked, "
+        "min(m.sequence_no) FILTER (WHERE m.role = 'user') AS first_asked, "
+        "min(m.sequence_no) FILTER (WHERE m.role NOT IN ('user', 'system')) AS first_answered "
         f"FROM {_stretches(session)} JOIN messages AS m ON {_inside(tenant, session)}"
+    )
+    # Read backwards through one turn, unless nobody has ever asked in this session.
+    opening = (
+        f"SELECT m.sequence_no, {tokens} AS tokens FROM messages AS m WHERE {own} AND {older} "
+        f"AND m.role = 'user' AND NOT m.sequence_no <@ {session}.set_aside "
+        "AND counted.first_answered < coalesce(counted.first_asked, counted.first_answered + 1) "
+        "ORDER BY m.sequence_no DESC LIMIT 1"
+    )
+    return (
+        f"SELECT CAST(counted.tokens + ({before}) + coalesce(opening.tokens, 0) AS int8) AS tokens,"
+        " counted.messages, coalesce(counted.asked, opening.sequence_no, 0) AS asked, "
+        "coalesce(opening.sequence_no, 0) AS opening "
+        f"FROM ({window}) AS counted LEFT JOIN LATERAL ({opening}) AS opening ON true"
     )

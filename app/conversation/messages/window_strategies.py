@@ -195,6 +195,11 @@ class _Trimming:
         }
         asked = [place for place, one in enumerate(window.messages) if one.role == "user"]
         self._current = asked[-1] if asked else None
+        opening, pointer = window.opening, window.pointer
+        self._opening = {place for place, one in enumerate(window.messages) if one is opening}
+        self._first = min(
+            (one for one in self._usable if window.messages[one].sequence_no > pointer), default=-1
+        )
         self._waiting = self._groups.closed(self._groups.open)
         carried = {one.sequence_no for one in carried_of(window.messages, instructions_tokens)}
         self._instructions = {
@@ -207,7 +212,7 @@ class _Trimming:
 
     def counts(self) -> list[int]:
         """1 for each message that a limit of messages is about."""
-        free = self._waiting | self._instructions
+        free = self._waiting | self._instructions | self._opening
         return [0 if place in free else 1 for place in range(len(self._messages))]
 
     def ids(self, places: Collection[int]) -> list[str]:
@@ -218,6 +223,8 @@ class _Trimming:
         chosen = self._groups.closed(
             place for place, one in enumerate(self._messages) if one.message_id in ids
         )
+        if self._first in chosen:
+            chosen |= self._opening
         if self._current is not None:
             asked = [place for place in chosen if self._messages[place].role == "user"]
             if not asked:

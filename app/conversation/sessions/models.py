@@ -66,8 +66,11 @@ class Session(TenantOwned, Timed, Base):
     window_tokens: Mapped[int] = mapped_column(server_default=text("0"), default=0)
     window_messages: Mapped[int] = mapped_column(server_default=text("0"), default=0)
     window_seq: Mapped[int] = mapped_column(server_default=text("0"), default=0)
-    # The current request: the newest message of the user in the window, 0 where there is none.
+    # The current request: the newest message of the user that is shown, 0 where there is none.
     last_user_seq: Mapped[int] = mapped_column(server_default=text("0"), default=0)
+    # Where the window begins inside a turn, the request of that turn, which is before the window
+    # and is shown and counted as if it were in it; else 0.
+    opening_seq: Mapped[int] = mapped_column(server_default=text("0"), default=0)
     # How much more a provider counted than we did, 1 to 1.25.
     token_scale: Mapped[float] = mapped_column(server_default=text("1"), default=1.0)
     # The summaries that stand for what was evicted, oldest first, and their tokens.

@@ -71,6 +71,17 @@ class WindowPolicy:
         """What compaction leaves at most, if it can; always below where it begins."""
         return int((1 - self.evict_fraction) * self.flush * self.budget_tokens)
 
+    def exceeded(self, tokens: int, messages: int) -> bool:
+        """Whether a window of so many `tokens`, as a provider counts them, is to be compacted."""
+        if tokens / self.budget_tokens >= self.flush:
+            return True
+        # A trigger that leaves nothing to cut would fire with every append.
+        has_excess = messages > self.keep_messages or tokens > self.target_tokens
+        return has_excess and any(
+            trigger.holds(tokens=tokens, messages=messages, budget_tokens=self.budget_tokens)
+            for trigger in self.triggers
+        )
+
     @property
     def carried_tokens(self) -> int:
         """What system messages before the window may take of it."""

@@ -191,7 +191,14 @@ class RetentionRepository:
             Message.tenant_id == self._tenant_id,
             Message.create_time <= func.now() - timedelta(days=days),
             or_(Message.sequence_no <= Session.last_extracted_seq, not_(Message.captured)),
-            or_(Session.status == 0, Message.sequence_no <= Session.in_context_from),
+            or_(
+                Session.status == 0,
+                and_(
+                    Message.sequence_no <= Session.in_context_from,
+                    # The request of the turn that the window begins in is shown still.
+                    Message.sequence_no != Session.opening_seq,
+                ),
+            ),
             self._sessions(group),
         )
 

@@ -227,7 +227,7 @@ class Compactor:
             creator=principal.key_id or None,
         )
         await self._write_text(principal, summariser, request, limits, first, seen.purpose)
-        if first.tokens >= seen.eviction.tokens:
+        if first.tokens >= seen.eviction.freed_tokens:
             return None
         added, present = [first], [*seen.present, first]
         while (merge := next_merge(present, seen.policy)) is not None:

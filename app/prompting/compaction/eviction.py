@@ -13,9 +13,8 @@ from app.conversation.messages.window import (
     Window,
     WindowCut,
     WindowMessage,
-    carried_of,
     groups_of,
-    without,
+    leaving_of,
 )
 from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.summariser import Speaker, SummaryLine
@@ -127,12 +126,14 @@ class Eviction:
             in the context.
         to_seq: everything up to this number leaves the window.
         more: whether still more has to leave it afterwards.
+        opening: the message of them that stays in the context, as of a `WindowCut`.
 
     """
 
     messages: tuple[WindowMessage, ...]
     to_seq: int
     more: bool
+    opening: WindowMessage | None = None
 
     @property
     def from_seq(self) -> int:
@@ -142,23 +143,27 @@ class Eviction:
     def tokens(self) -> int:
         return sum(message.tokens for message in self.messages)
 
+    @property
+    def freed_tokens(self) -> int:
+        """Of its tokens, those that are no longer in the context."""
+        return sum(message.tokens for message in self.messages if message is not self.opening)
+
 
 def eviction_of(window: Window, cut: WindowCut, *, most: int = MOST_MESSAGES) -> Eviction | None:
     """What is to leave now: all that was cut off, or the oldest of it; None when nothing was."""
     if cut.evict_to_seq is None:
         return None
-    whole = Eviction(cut.evicted, cut.evict_to_seq, more=False)
+    whole = Eviction(cut.evicted, cut.evict_to_seq, more=False, opening=cut.opening)
     cut_off = len(window.messages) - len(cut.kept)
     if cut_off <= most:
         return whole
     borders = [position for position in groups_of(window).borders() if 0 < position <= most]
     before_user = [position for position in borders if window.messages[position].role == "user"]
     for position in reversed([*borders[-1:], *before_user[-1:]]):
-        leaving = window.messages[:position]
-        carried = carried_of(leaving, window.instructions_tokens)
-        evicted = without(leaving, carried)
-        if evicted:
-            return Eviction(evicted, leaving[-1].sequence_no, more=True)
+        leaving = leaving_of(window, position)
+        if leaving.frees:
+            last = window.messages[position - 1].sequence_no
+            return Eviction(leaving.evicted, last, more=True, opening=leaving.opening)
     return whole
 
 

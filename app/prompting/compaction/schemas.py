@@ -19,7 +19,8 @@ WhyNot = Literal[
     "already_compacted",
     "changed",
 ]
-"""Why nothing was compacted."""
+"""Why nothing was compacted. `current_turn`: the window has nothing but the current request and its
+newest step, or a current turn that is not over the trigger."""
 
 Reason = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,19}$")]
 

@@ -51,11 +51,18 @@ class TestLevels:
 
         assert (found.level, found.due) == ("flush", False)
 
-    def test_a_window_of_the_current_request_alone_is_not_due(self) -> None:
-        """It is never evicted, so every further append would order a job for nothing."""
-        only = counted(5000, in_context_from=39)
+    @pytest.mark.parametrize(("messages", "due"), [(1, False), (2, True)])
+    def test_a_message_alone_is_not_due(self, messages: int, due: bool) -> None:
+        """It is never evicted. The steps of the current turn are, so with one it is due."""
+        only = counted(5000, messages, last_user_seq=40, in_context_from=39)
 
-        assert not pressure_of(only, WindowPolicy(budget_tokens=1000)).due
+        assert pressure_of(only, WindowPolicy(budget_tokens=1000)).due == due
+
+    @pytest.mark.parametrize("last_user", [20, 39, 40])
+    def test_a_window_that_begins_inside_a_turn_is_due_again(self, last_user: int) -> None:
+        grown = counted(1000, last_user_seq=last_user, in_context_from=39)
+
+        assert pressure_of(grown, WindowPolicy(budget_tokens=1000)).due
 
     @pytest.mark.parametrize(
         ("trigger", "due"),

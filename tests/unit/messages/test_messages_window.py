@@ -19,7 +19,7 @@ from app.conversation.messages.window_strategies import (
     pick_of,
     trim,
 )
-from app.conversation.sessions.policy import WindowPolicy
+from app.conversation.sessions.policy import Trigger, WindowPolicy
 from app.prompting.compaction.eviction import eviction_of
 from tests.unit.messages.window_support import (
     LONG_AGO,
@@ -37,6 +37,11 @@ PLENTY = 100_000
 
 def policy(budget: int = 100, **fields: Any) -> WindowPolicy:
     return WindowPolicy(budget_tokens=budget, **fields)
+
+
+def steps(count: int, tokens: int = 10) -> list[Any]:
+    """So many calls, each with its result; the id of a call is used again."""
+    return [one for _ in range(count) for one in (call("a"), result("a", tokens))]
 
 
 def turns(count: int, tokens: int = 10) -> list[Any]:
@@ -83,22 +88,6 @@ class TestCut:
         assert found.evict_to_seq == 4
         assert ids(found.kept) == "5"
 
-    def test_the_current_request_survives_a_long_first_turn(self) -> None:
-        """The request at the beginning of a long run of tools was summarised away."""
-        run = [one for _ in range(30) for one in (call("a", 50), result("a", 50))]
-
-        found = cut(window(user(), *run), policy(200))
-
-        assert (found.evict_to_seq, found.reason) == (None, "current_turn")
-
-    def test_a_long_current_turn_takes_all_before_it_out(self) -> None:
-        run = [one for _ in range(30) for one in (call("a", 50), result("a", 50))]
-
-        found = cut(window(*turns(3), user(), *run), policy(200))
-
-        assert found.evict_to_seq == 6
-        assert found.kept[0].role == "user"
-
     def test_a_call_and_its_results_are_never_parted(self) -> None:
         """The cut moves to where no pair is split, several results per call included."""
         messages = [user(), call("ab", 10), result("a", 30), result("b", 30), assistant(), user()]
@@ -131,10 +120,11 @@ class TestCut:
 
         found = cut(window(*messages), policy(60))
 
-        # The budget is broken already, so no request is kept before it.
+        # The budget is broken already, so the request leaves the window; it is shown if it fits.
         assert found.evict_to_seq == 5
         assert ids(found.kept).startswith("6 7")
-        assert not found.starts_with_user
+        assert found.opening is not None
+        assert found.opening.message_id == "5"
 
     def test_where_its_request_fits_too_that_stays(self) -> None:
         messages = [*turns(2), user(), call("a"), assistant()]
@@ -172,9 +162,9 @@ class TestCut:
         assert cut(window(*messages), policy(60)).evict_to_seq == 16
 
     def test_one_that_waits_for_an_approval_does_so_however_old_it_is(self) -> None:
-        messages = [user(), call("a", moment=LONG_AGO), *turns(8)]
+        messages = [*turns(1), user(), call("a", moment=LONG_AGO), *turns(8)]
 
-        assert cut(window(*messages, waiting="a"), policy(60)).evict_to_seq == 1
+        assert cut(window(*messages, waiting="a"), policy(60)).evict_to_seq == 3
 
     def test_of_several_calls_one_answer_is_not_enough(self) -> None:
         messages = [*turns(2), user(), call("ab"), result("a"), *turns(8)]
@@ -283,6 +273,136 @@ class TestCut:
         found = cut(window(*turns(5)), policy(200, flush=0.4, evict_fraction=0.1, warn=0.1))
 
         assert sum(one.tokens for one in found.kept) <= 80
+
+
+class TestInsideATurn:
+    """The current turn alone is over the trigger: its finished steps leave, its request stays."""
+
+    def test_finished_steps_leave_and_the_newest_stay(self) -> None:
+        found = cut(window(user(), *steps(30, 50)), policy(400))
+
+        # Beside the request 190 of 200 tokens are left: three steps of 60.
+        assert (found.evict_to_seq, found.reason) == (55, "cut")
+        assert ids(found.kept) == "56 57 58 59 60 61"
+        assert found.opening is not None
+        assert ids([found.opening, *found.evicted]).startswith("1 1 2 3")
+        assert found.starts_with_user
+
+    @pytest.mark.parametrize(("budget", "evicted"), [(131, None), (130, 3), (129, 3)])
+    def test_only_a_turn_at_the_trigger_is_cut(self, budget: int, evicted: int | None) -> None:
+        """The turn has 130 tokens; up to here earlier turns make room."""
+        assert cut(window(user(), *steps(2, 50)), policy(budget)).evict_to_seq == evicted
+
+    def test_earlier_turns_make_room_first(self) -> None:
+        whole = window(*turns(5), user(), *steps(2, 50))
+
+        found = cut(whole, policy(150))
+
+        assert (found.evict_to_seq, found.opening) == (10, None)
+
+    def test_a_turn_over_the_trigger_goes_with_all_before_it(self) -> None:
+        found = cut(window(*turns(3), user(), *steps(30, 50)), policy(200))
+
+        assert found.evict_to_seq == 65
+        assert found.opening is not None
+        assert found.opening.message_id == "7"
+        assert ids(found.kept) == "66 67"
+
+    def test_a_trigger_in_messages_cuts_it_too(self) -> None:
+        rules = policy(100_000, triggers=(Trigger(messages=50),), keep_messages=20)
+
+        assert cut(window(user(), *steps(24)), rules).evict_to_seq is None
+        assert cut(window(user(), *steps(25)), rules).evict_to_seq == 31
+
+    @pytest.mark.parametrize("size", [300, 5000])
+    def test_the_newest_step_stays_however_large_it_is(self, size: int) -> None:
+        found = cut(window(user(), *steps(4, size)), policy(400))
+
+        assert ids(found.kept) == "8 9"
+
+    def test_of_a_request_and_one_step_nothing_leaves(self) -> None:
+        found = cut(window(user(), *steps(1, 5000)), policy(400))
+
+        assert (found.evict_to_seq, found.reason) == (None, "current_turn")
+
+    def test_a_large_request_leaves_its_room_to_itself(self) -> None:
+        """It stays whole, and as many steps as fit beside it."""
+        found = cut(window(user(140), *steps(10, 20)), policy(400))
+
+        assert found.opening is not None
+        assert ids(found.kept) == "18 19 20 21"
+
+    def test_a_call_that_waits_stays_with_all_behind_it(self) -> None:
+        found = cut(window(user(), *steps(5, 50), call("a"), *steps(5, 50)), policy(200))
+
+        assert found.evict_to_seq == 11
+        assert found.kept[0].calls == ("a",)
+
+    def test_steps_of_several_calls_leave_whole(self) -> None:
+        run = [one for _ in range(9) for one in (call("ab"), result("b", 40), result("a", 40))]
+
+        for budget in range(100, 800, 7):
+            found = cut(window(user(), *run), policy(budget))
+            assert found.evict_to_seq is not None
+            assert found.evict_to_seq % 3 == 1
+
+    def test_a_window_that_begins_inside_the_turn_is_cut_again(self) -> None:
+        """Its request is before it, is not summarised again, and stays."""
+        found = cut(window(user(), *steps(30, 50), pointer=1), policy(400))
+
+        assert ids(found.kept) == "56 57 58 59 60 61"
+        assert ids(found.evicted).startswith("2 3 4")
+        assert found.opening is not None
+        assert found.opening.message_id == "1"
+
+    def test_such_a_window_is_not_cut_below_the_trigger(self) -> None:
+        whole = window(user(), *steps(4, 50), pointer=1)
+
+        assert cut(whole, policy(251)).evict_to_seq is None
+        assert cut(whole, policy(250)).evict_to_seq == 7
+
+    def test_the_next_turn_lets_its_request_go(self) -> None:
+        found = cut(window(user(), *steps(4, 50), assistant(), user(), pointer=1), policy(60))
+
+        assert (found.evict_to_seq, found.opening) == (10, None)
+        assert ids(found.evicted) == "2 3 4 5 6 7 8 9 10"
+
+    def test_a_window_that_nobody_asked_in_is_cut_to_its_newest(self) -> None:
+        found = cut(window(*steps(30, 50)), policy(400))
+
+        assert ids(found.kept) == "55 56 57 58 59 60"
+        assert found.opening is None
+
+    def test_with_force_it_is_cut_where_there_is_nothing_else(self) -> None:
+        whole = window(user(), *steps(4, 10))
+
+        assert cut(whole, policy(PLENTY)).evict_to_seq is None
+        assert cut(whole, policy(PLENTY), force=True).evict_to_seq == 5
+        earlier = window(*turns(1), user(), *steps(4, 10))
+        assert cut(earlier, policy(PLENTY), force=True).evict_to_seq == 2
+
+    def test_instructions_inside_it_are_carried(self) -> None:
+        found = cut(window(user(), system(5), *steps(30, 50)), policy(400))
+
+        assert ids(found.carried) == "2"
+        assert "2" not in ids(found.evicted).split()
+
+    def test_a_request_and_an_instruction_alone_are_nothing_to_evict(self) -> None:
+        found = cut(window(user(), system(5), *steps(1, 5000)), policy(400))
+
+        assert (found.evict_to_seq, found.reason) == (None, "current_turn")
+
+    @pytest.mark.parametrize("steps_of_a_turn", [199, 200, 1000])
+    def test_of_very_many_steps_the_oldest_leave_first(self, steps_of_a_turn: int) -> None:
+        whole = window(user(), *steps(steps_of_a_turn, 50))
+
+        eviction = eviction_of(whole, cut(whole, policy(400)))
+
+        assert eviction is not None
+        assert len(eviction.messages) <= 400
+        assert eviction.more == (steps_of_a_turn > 202)
+        assert eviction.opening is not None
+        assert eviction.freed_tokens == eviction.tokens - 10
 
 
 class Incomparable(WindowMessage):
@@ -394,6 +514,44 @@ class TestLastTokens:
 
         assert ids(trimmed.messages) == "1 4 5"
         assert trimmed.waiting == ()
+
+
+class TestOpenings:
+    """The window begins inside a turn, whose request is shown before it."""
+
+    @pytest.mark.parametrize(
+        "pick", [last_tokens, last_messages(9), first_last(9), message_fraction(1)]
+    )
+    def test_all_of_the_window_is_shown_behind_it(self, pick: Pick) -> None:
+        """Without a request before them these steps were left out when the next turn began."""
+        whole = window(user(), *steps(2), assistant(), user(), pointer=1)
+
+        trimmed = trim(whole, pick, PLENTY)
+
+        assert ids(trimmed.messages) == "1 2 3 4 5 6 7"
+        assert (trimmed.starts_with_user, trimmed.left_out, trimmed.fits) == (True, 0, True)
+
+    @pytest.mark.parametrize(("most", "shown"), [(70, "1 2 3 4 5 6 7"), (69, "7")])
+    def test_where_that_does_not_fit_both_are_left_out(self, most: int, shown: str) -> None:
+        whole = window(user(), *steps(2), assistant(), user(), pointer=1)
+
+        assert ids(trim(whole, last_tokens, most).messages) == shown
+
+    def test_it_is_not_shown_where_the_beginning_is_not(self) -> None:
+        whole = window(user(), assistant(), *steps(2), user(), assistant(), pointer=1, total=50)
+
+        assert ids(trim(whole, last_tokens, PLENTY).messages) == "7 8"
+
+    def test_it_is_none_of_the_newest_messages_that_are_asked_for(self) -> None:
+        whole = window(user(), *steps(2), assistant(), user(), pointer=1)
+
+        assert ids(trim(whole, last_messages(6), PLENTY).messages) == "1 2 3 4 5 6 7"
+        assert ids(trim(whole, last_messages(5), PLENTY).messages) == "7"
+
+    def test_the_request_of_the_current_turn_is_always_shown(self) -> None:
+        whole = window(user(), *steps(30), pointer=1)
+
+        assert ids(trim(whole, last_tokens, 50).messages) == "1 58 59 60 61"
 
 
 class TestGaps:

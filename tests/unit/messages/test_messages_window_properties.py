@@ -7,7 +7,14 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.conversation.messages.window import Window, WindowMessage, cut, groups_of, starts_with_user
+from app.conversation.messages.window import (
+    Window,
+    WindowMessage,
+    cut,
+    groups_of,
+    leaving_of,
+    starts_with_user,
+)
 from app.conversation.messages.window_strategies import (
     Pick,
     first_last,
@@ -48,10 +55,11 @@ def conversations(draw: st.DrawFn, most: int = 25) -> Window:
             messages.append(said("system", tokens, event="login"))
         else:
             messages.append(said(kind, tokens))
-    pointer = draw(st.integers(0, 3)) if messages and messages[0].role == "system" else 0
+    # Instructions and the opening may be from before the window.
+    before = bool(messages) and (messages[0].instructs or messages[0].role == "user")
     return window(
         *messages,
-        pointer=min(pointer, 1),
+        pointer=min(draw(st.integers(0, 3)), int(before)),
         instructions_tokens=draw(st.integers(0, 2000)),
         waiting="".join(draw(st.sets(st.sampled_from("abcdef"), max_size=2))),
     )
@@ -176,14 +184,14 @@ def test_no_whole_turn_is_left_out_that_would_fit(whole: Window, most: int) -> N
 
 @given(conversations(), st.integers(1, 12))
 def test_no_more_messages_are_shown_than_asked_for(whole: Window, count: int) -> None:
-    """Besides the request, instructions, and calls that wait with their results."""
+    """Besides requests, instructions, and calls that wait with their results."""
     trimmed = trim(whole, last_messages(count), 100_000)
 
     free = waiting_places(whole)
     counted = [
         one
         for one in trimmed.messages
-        if not one.instructs and whole.messages.index(one) not in free
+        if not one.instructs and one is not whole.opening and whole.messages.index(one) not in free
     ]
     one_group = len({groups_of(whole).members[whole.messages.index(one)] for one in counted}) == 1
     assert len(counted) <= count or (one_group and not request(whole))
@@ -199,19 +207,31 @@ def test_a_cut_parts_nothing_and_loses_nothing(
     found = cut(whole, policy, overhead=overhead, scale=scale, force=force)
 
     # What leaves, what is carried along and what stays are all of it, in order.
-    left = sorted([*found.evicted, *found.carried], key=lambda one: one.sequence_no)
-    assert (*left, *found.kept) == whole.messages
+    start = len(whole.messages) - len(found.kept)
+    assert found.kept == whole.messages[start:]
+    left = [one for one in whole.messages[:start] if one.sequence_no > whole.pointer]
+    gone = {one.sequence_no for one in (*found.evicted, *found.carried)}
+    assert {one.sequence_no for one in left} <= gone
+    assert len(found.evicted) + len(found.carried) == len(gone)
+    # What was before the window is not summarised again.
+    assert all(one.sequence_no > whole.pointer for one in found.evicted)
     check_pairs(whole, found.kept)
-    check_pairs(whole, left)
-    kept = set(range(len(left), len(whole.messages)))
-    assert request(whole) <= kept
+    check_pairs(whole, whole.messages[:start])
+    kept = set(range(start, len(whole.messages)))
+    # The request is not taken away: it stays, or it is shown before what stays.
+    [*_, current] = [None, *(whole.messages[place] for place in request(whole))]
+    assert request(whole) <= kept or found.opening is current
+    asked = [one for one in whole.messages[:start] if one.role == "user"]
+    begins_inside = bool(asked) and not starts_with_user(found.kept)
+    assert found.opening is (asked[-1] if begins_inside else None)
     groups = groups_of(whole)
     assert groups.open <= kept
     # Instructions are never summarised away.
     assert all(one.instructs for one in found.carried)
     assert cost(found.carried) <= whole.instructions_tokens
     if found.reason == "cut":
-        assert found.evicted
+        # A request alone does not leave: it would be shown as before.
+        assert any(one is not found.opening for one in found.evicted)
         assert found.evict_to_seq == left[-1].sequence_no
         assert found.kept
     else:
@@ -231,10 +251,19 @@ def test_above_the_threshold_a_cut_is_made_wherever_one_can_be(
     limit = int(policy.flush * policy.budget_tokens / scale) - overhead
     if kept > limit and whole.messages:
         start = len(whole.messages) - len(found.kept)
-        ceiling = min([*request(whole), *groups.open], default=groups.borders()[-2])
+        # Up to the newest step, unless a call before the request waits.
+        newest = groups.borders()[-2]
+        current = min(request(whole), default=newest)
+        ceiling = min([*groups.open, newest])
+        if not policy.exceeded(round(scale * (overhead + kept)), len(found.kept)):
+            ceiling = min(ceiling, current)
         later = [border for border in groups.borders() if start < border <= ceiling]
-        # Further on there is nothing to cut at, or nothing to gain but instructions.
-        assert not later or all(one.instructs for one in whole.messages[start : later[-1]])
+        # Further on there is nothing to cut at, or nothing to gain.
+        stays = leaving_of(whole, later[-1]).opening if later else None
+        further = whole.messages[start : later[-1]] if later else ()
+        assert all(
+            one.instructs or one is stays or one.sequence_no <= whole.pointer for one in further
+        )
 
 
 def test_the_conversations_hold_what_they_are_meant_to() -> None:
@@ -255,11 +284,13 @@ def test_the_conversations_hold_what_they_are_meant_to() -> None:
                 for one, other in combinations({g for g in groups.members if g}, 2)
             ),
             "instruction": any(one.instructs for one in whole.messages),
+            "opening": whole.opening,
         }
         seen.update(name for name, held in features.items() if held)
 
     look()
 
     assert seen == {
-        "open", "given up", "orphan", "several results", "interleaved", "instruction"
+        "open", "given up", "orphan", "several results", "interleaved", "instruction",
+        "opening",
     }  # fmt: skip
