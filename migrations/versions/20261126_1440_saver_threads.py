@@ -1,8 +1,8 @@
 """saver_threads
 
 Revision ID: saver_threads
-Revises: model_answers
-Create Date: 2026-11-26 14:30:00+00:00
+Revises: sessions_taught
+Create Date: 2026-11-26 14:40:00+00:00
 
 The expanding half: a column that the previous release does not know.
 """
@@ -10,7 +10,7 @@ The expanding half: a column that the previous release does not know.
 from alembic import op
 
 revision = "saver_threads"
-down_revision = "model_answers"
+down_revision = "sessions_taught"
 branch_labels = None
 depends_on = None
 
