@@ -29,7 +29,21 @@ class Message(Answer):
     create_time: datetime | None = None
 
     def __str__(self) -> str:
-        return f"{self.role}: {escape_line(self.content)}"
+        return f"{self.role}: {escape_line(self.said)}"
+
+    @property
+    def said(self) -> str:
+        """All that it says: its content and the texts of its parts; others are `[their type]`."""
+        texts = [
+            str(part.get("text", "")) if _is_text(part) else f"[{part['type']}]"
+            for part in self.content_parts
+        ]
+        own = [] if self.content in texts else [self.content]
+        return "\n".join(filter(None, own + texts))
+
+
+def _is_text(part: Mapping[str, Any]) -> bool:
+    return part.get("type", "text") in {"text", "input_text", "output_text"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +103,7 @@ class MessageHit(Message):
     explain: MessageScoreParts | None = None
 
     def __str__(self) -> str:
-        return f"[{self.said_ago}] {self.role}: {escape_line(self.content)}"
+        return f"[{self.said_ago}] {self.role}: {escape_line(self.said)}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -103,7 +103,7 @@ class TestLayout:
 
         answer = await context(client, query=FERRY, excerpts={"roles": ["assistant"]})
 
-        assert excerpt_lines(answer)[1:] == [f'2 assistant, replying to "{CABIN}": {FERRY}']
+        assert excerpt_lines(answer)[1:] == [f'2 assistant, replying to "{CABIN} [image]": {FERRY}']
 
     async def test_one_piece_of_a_long_message_is_shown_between_ellipses(
         self, client: AsyncClient

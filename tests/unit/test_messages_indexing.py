@@ -60,11 +60,18 @@ class TestText:
             (said(role="assistant", tool_calls=[]), "I play the piano."),
             (said("<block>x</block> Hello."), "Hello."),
             (said("", content_parts=[{"type": "text", "text": "Hi."}]), "Hi."),
-            (said("Hi.", content_parts=[{"type": "image_url"}]), "Hi."),
+            (said("Hi.", content_parts=[{"type": "image_url"}]), "Hi.\n[image]"),
+            (
+                said("", content_parts=[{"type": "file", "filename": "lease.pdf"}]),
+                "[file, lease.pdf]",
+            ),
+            (said("", content_parts=[{"type": "thinking", "thinking": "Hm."}]), None),
+            (said("", content_parts=[{"type": "refusal", "refusal": "No."}]), "No."),
+            (said("A data:image/png;base64,iVBO it is"), "A [image, png, 3 bytes] it is"),
             (said(metadata={"hidden": False}), "I play the piano."),
         ],
     )
-    def test_what_somebody_said_is_found(self, message: Said, text: str) -> None:
+    def test_what_somebody_said_is_found(self, message: Said, text: str | None) -> None:
         assert searchable_text(message, ["block"]) == text
 
     @pytest.mark.parametrize("extra", [-1, 0, 1])

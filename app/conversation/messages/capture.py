@@ -12,6 +12,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any, Final, Literal
 
+from app.language.llm.content_parts import placeholders, read_part, without_data_urls
 from app.language.text.acknowledgements import is_trivial
 from app.language.text.pieces import parts_within
 from app.language.text.signals import confirms, find_signals
@@ -40,9 +41,6 @@ FIRST_YEAR: Final = 1900
 CLOCKS_APART: Final = timedelta(days=1)
 """A message was said in `FIRST_YEAR` or later, and not so long after it was appended."""
 
-TEXT_BLOCKS: Final = ("text", "input_text", "output_text")
-"""Types of content parts whose `text` was said; a block without a type is one too."""
-
 
 @dataclass(frozen=True, slots=True)
 class Said:
@@ -69,6 +67,8 @@ class CapturedTurn:
     name: str | None
     said_at: datetime
     sequence_no: int
+    parts: tuple[str, ...] = ()
+    """Placeholders of what was sent with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +103,11 @@ def readable(messages: Sequence[Said], tags: Collection[str]) -> CapturedMessage
     upload_before = False
     for message in messages:
         reason = _barred(message)
-        text = "" if reason == "tool_traffic" else said_text(message.content, message.content_parts)
+        text = (
+            ""
+            if reason == "tool_traffic"
+            else readable_text(message.content, message.content_parts)
+        )
         if reason is not None:
             skipped[reason] += 1
             said_back |= dict.fromkeys([text] if text.strip() else [])
@@ -192,6 +196,21 @@ def said_text(content: object, parts: Sequence[object] | None = None) -> str:
     return more if text in more else f"{text}\n{more}"
 
 
+def readable_text(content: object, parts: Sequence[object] | None = None) -> str:
+    """The text of a message as it is searched and read for memories: a placeholder stands for
+    each data URL in it.
+    """
+    return without_data_urls(said_text(content, parts))
+
+
+def searched_text(content: object, parts: Sequence[object] | None, tags: Collection[str]) -> str:
+    """What searches read of a message and excerpts show of it: its text without blocks of `tags`,
+    then the names of its parts that are no text, so that a file is found by its name.
+    """
+    names = placeholders(parts, sized=False)
+    return "\n".join(filter(None, (strip_blocks(readable_text(content, parts), tags).text, *names)))
+
+
 def _joined(content: object) -> str:
     chunks = content if isinstance(content, list | tuple) else [content]
     return "\n".join(text for text in _pieces(chunks) if text)
@@ -205,9 +224,8 @@ def _pieces(chunks: Iterable[object]) -> Iterator[str]:
             continue
         yield "".join(run)
         run = []
-        if isinstance(chunk, Mapping) and chunk.get("type", "text") in TEXT_BLOCKS:
-            text = chunk.get("text")
-            yield text if isinstance(text, str) else ""
+        part = read_part(chunk)
+        yield part.text or "" if part.is_said else ""
     yield "".join(run)
 
 
@@ -279,4 +297,5 @@ def _turn(message: Said, text: str) -> CapturedTurn:
         message.name,
         said_at(message),
         message.sequence_no,
+        tuple(placeholders(message.content_parts)),
     )

@@ -7,7 +7,7 @@ from typing import Final
 
 import asyncpg
 
-from app.conversation.messages.capture import client_time, said_text
+from app.conversation.messages.capture import client_time, searched_text
 from app.conversation.messages.excerpt_ranking import (
     RatedMessages,
     RatedPieces,
@@ -22,7 +22,6 @@ from app.identity.tenants.access import Principal
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.records import read_records
 from app.language.text.offload import in_turn
-from app.language.text.uploads import strip_blocks
 from app.platform.database.engine import Database
 
 CANDIDATES: Final = 150
@@ -199,4 +198,4 @@ def _identity(message: FoundMessage) -> tuple[str, str, str]:
 
 def _said(content: str, parts: Sequence[object] | None, tags: Sequence[str]) -> str:
     """What is searched of a message, as `message_index.searchable_text` gives it."""
-    return strip_blocks(said_text(content, parts), tags).text[:INDEXED_LENGTH]
+    return searched_text(content, parts, tags)[:INDEXED_LENGTH]

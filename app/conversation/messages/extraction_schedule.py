@@ -9,6 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.conversation.messages.capture import (
     Said,
     readable,
+    readable_text,
     signals_of,
     time_said,
     turn_complete,
@@ -86,7 +87,11 @@ def as_said(batch: Sequence[MessageCreate], now: datetime) -> list[Said]:
 def notice(batch: Sequence[MessageCreate], rules: CaptureRules) -> Noticed:
     """Look through a batch; takes time in proportion to its text."""
     said = as_said(batch, _NO_MOMENT)
-    stopped = frozenset(number for number, one in enumerate(batch) if rules.stop_words(one.content))
+    stopped = frozenset(
+        number
+        for number, one in enumerate(batch)
+        if rules.stop_words(readable_text(one.content, one.content_parts))
+    )
     readable_messages = [one for one in said if one.sequence_no not in stopped]
     reason: str | None = worth_reading(readable_messages, rules.tags)
     if reason == "no_user_message" and any(batch[number].role == "user" for number in stopped):

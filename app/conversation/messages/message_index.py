@@ -10,7 +10,13 @@ from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any, Final
 
-from app.conversation.messages.capture import Said, client_time, is_hidden, said_text
+from app.conversation.messages.capture import (
+    Said,
+    client_time,
+    is_hidden,
+    readable_text,
+    searched_text,
+)
 from app.identity.agents.embedders import Embedders, embed
 from app.identity.tenants.access import Principal
 from app.language.llm.embedder import Embedder
@@ -20,7 +26,6 @@ from app.language.text.conversation_questions import states_wish
 from app.language.text.offload import read_text
 from app.language.text.pieces import piece_ends, piece_texts
 from app.language.text.terms import ANALYSER_VERSION, terms
-from app.language.text.uploads import strip_blocks
 from app.platform.values.fields import in_utc
 
 SPEAKER_KEYS: Final = ("name", "speaker")
@@ -60,7 +65,7 @@ def searchable_text(message: Said, tags: Collection[str]) -> str | None:
     """
     if message.tool_calls or is_hidden(message):
         return None
-    text = strip_blocks(said_text(message.content, message.content_parts), tags).text
+    text = searched_text(message.content, message.content_parts, tags)
     return text[:INDEXED_LENGTH] or None
 
 
@@ -163,7 +168,7 @@ class Indexer:
         """
         now, characters = [], 0
         for message in batch:
-            characters += len(said_text(message.content, message.content_parts))
+            characters += len(readable_text(message.content, message.content_parts))
             if characters <= INDEXED_AT_ONCE:
                 now.append(message)
         texts, columns = await read_text(characters, self.read, now)

@@ -8,6 +8,7 @@ from app.conversation.sessions.schemas import StateDocument
 from app.identity.agents.schemas import MOST_TOKENS, TriggerRule
 from app.platform.values.fields import (
     TEXT_OR_PARTS,
+    ContentPart,
     Document,
     Id,
     Kind,
@@ -40,8 +41,18 @@ class MessageCreate(Schema):
         str, StringConstraints(max_length=CONTENT_LENGTH), Storable, TEXT_OR_PARTS
     ] = Field(default="", examples=["I moved to Munich last week."])
     content_type: Kind = "text"
-    content_parts: list[Document] | None = Field(
-        default=None, max_length=50, description="Multi-part content; binaries by reference."
+    content_parts: list[ContentPart] | None = Field(
+        default=None,
+        max_length=50,
+        description="Texts, images, audio and files, in the form of OpenAI or Anthropic. They are "
+        "stored as they come, with their data if they have any, and rendered for whoever asks. A "
+        "part of another type is kept as well, and named by a placeholder where it is shown.",
+        examples=[
+            [
+                {"type": "text", "text": "What is this?"},
+                {"type": "image_url", "image_url": {"url": "https://example.com/cat.png"}},
+            ]
+        ],
     )
     tool_calls: list[Document] | None = Field(
         default=None,

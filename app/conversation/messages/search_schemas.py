@@ -1,6 +1,6 @@
 """How messages are searched over HTTP, and what is found."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
@@ -79,6 +79,10 @@ class HitPiece(ReadSchema):
 
 
 class MessageHit(MessageRead):
+    content_parts: list[dict[str, Any]] | None = Field(
+        description="As they were appended, but for images, audio and files with their data: these "
+        "are named by a text part such as `[image, png, 312 kB, message msg_1]`."
+    )
     score: float = Field(description="0 to 1: what the hits are ordered by; the relevance.")
     relevance: float = Field(
         description="0 to 1: the cosine in semantic mode, the lexical score in lexical mode, and "

@@ -33,6 +33,7 @@ from app.errors import SelectorRequiredError
 from app.identity.agents.embedders import Embedders, QueryVectors
 from app.identity.tenants.access import Principal
 from app.identity.users.service import for_default_user, resolve_subject
+from app.language.llm.content_parts import without_media
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.packing import packed_query
 from app.language.ranking.query import parsed_query
@@ -273,9 +274,11 @@ def _hit(
             "fused": ranking.relevance,
             "boosts": dict(ranking.boosts),
         }
+    parts = row["content_parts"]
     return {
         **row,
         **scores,
+        "content_parts": parts and without_media(parts, row["message_id"], inline_only=True),
         "said_ago": time_ago(elapsed),
         "said_ago_seconds": round(elapsed.total_seconds()),
         "piece": _piece(ranking),

@@ -8,7 +8,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.batch import Batch, StoredBatch, store
-from app.conversation.messages.capture import CLIENT_TIME, client_time_fault
+from app.conversation.messages.capture import CLIENT_TIME, client_time_fault, readable_text
 from app.conversation.messages.errors import MessageNotFoundError
 from app.conversation.messages.extraction_schedule import CaptureRules, as_said, notice, schedule
 from app.conversation.messages.message_index import Indexer
@@ -118,7 +118,7 @@ class MessageService:
         named = Participants(body.user_id, body.agent_id, body.project_id)
         taken = await processed(self._processing, self._work.database, principal, session_id, body)
         messages = taken.messages
-        characters = sum(len(one.content) for one in messages)
+        characters = sum(len(one.content) + _length_of_parts(one) for one in messages)
         seen = await read_text(characters, _seen, messages)
         noticed = await read_text(characters, notice, messages, self._capture)
         tokens = await self._tokens(messages)
@@ -350,12 +350,21 @@ class MessageService:
 
 def _seen(batch: list[MessageCreate]) -> dict[int, list[str]]:
     """Sensitive content in the texts, by place in the batch."""
-    found = {index: find_sensitive(one.content) for index, one in enumerate(batch)}
+    found = {
+        index: find_sensitive(readable_text(one.content, one.content_parts))
+        for index, one in enumerate(batch)
+    }
     return {
         index: sorted({finding.detector for finding in findings})
         for index, findings in found.items()
         if findings
     }
+
+
+def _length_of_parts(message: MessageCreate) -> int:
+    """Characters of the texts among its parts; of data only the beginning is read."""
+    texts = (part.get("text") for part in message.content_parts or ())
+    return sum(len(text) for text in texts if isinstance(text, str))
 
 
 def _tokens_of(counter: TokenCounter, messages: Sequence[MessageCreate]) -> list[int]:

@@ -4,7 +4,7 @@ from typing import Annotated, Final, Self
 
 from pydantic import Field
 
-from app.conversation.messages.capture import TEXT_BLOCKS, said_text
+from app.conversation.messages.capture import said_text
 from app.conversation.messages.schemas import MessageRead
 from app.platform.values.fields import Schema
 
@@ -44,7 +44,10 @@ class MessageSlice(MessageRead):
             end = min(query.offset + (query.limit or len(text)), len(text))
             fields |= {
                 "content": text[query.offset : end],
-                "content_parts": without_text(message.content_parts),
+                "content_parts": [
+                    part for part in message.content_parts or () if not said_text("", [part])
+                ]
+                or None,
             }
         return cls(
             **fields,
@@ -52,8 +55,3 @@ class MessageSlice(MessageRead):
             total_length=len(text),
             next_offset=end if end < len(text) else None,
         )
-
-
-def without_text(parts: list[dict[str, object]] | None) -> list[dict[str, object]] | None:
-    """The parts whose text is not part of a message's text."""
-    return [part for part in parts or () if part.get("type", "text") not in TEXT_BLOCKS] or None

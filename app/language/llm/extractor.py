@@ -30,6 +30,7 @@ class ConversationTurn:
         content: what was said, without upload blocks and injected text.
         said_at: relative dates are resolved against it.
         context: read before; there to understand the rest, never evidence of its own.
+        parts: names of images and other parts that came with it.
 
     """
 
@@ -39,6 +40,7 @@ class ConversationTurn:
     said_at: datetime
     name: str | None = None
     context: bool = False
+    parts: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

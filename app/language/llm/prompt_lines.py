@@ -80,6 +80,7 @@ def conversation(request: ExtractionRequest, *, longest: int | None = None) -> P
             turns[short] = turn
         most = _LONGEST_EARLIER if turn.context and longest is None else longest
         text = turn.content if most is None else cut(turn.content, most)
+        text = " ".join((text, *turn.parts))
         lines += [_turn(turn, short, part) for part in parts_within(text, _LONGEST_LINE)]
     return PromptConversation("\n".join(lines), turns)
 

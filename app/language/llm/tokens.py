@@ -16,13 +16,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from app.language.llm.content_parts import ANTHROPIC_BLOCKS, read_part
+from app.language.llm.media_tokens import UNKNOWN_IMAGE, media_tokens
+
 OVERHEAD: Final = 4
 """Tokens that a message has besides its text: its role and its frame."""
-
-IMAGE: Final = 85
-"""Tokens of an image in low detail; what it shows is not text."""
-
-TEXT_BLOCKS: Final = ("text", "input_text", "output_text", "thinking")
 
 
 class TokenCounter(Protocol):
@@ -145,25 +143,39 @@ def message_tokens(
 ) -> int:
     """What a message takes of a model's window.
 
-    Its text, its calls as they are sent, its name and its frame; an image counts as one, however
-    long its data. Metadata is never sent, and counts nothing.
+    Its text, its calls as they are sent, its name and its frame; images, audio and files by the
+    estimate of `media_tokens`, however long their data. Metadata is never sent, and counts
+    nothing.
     """
     total = OVERHEAD + counter.count(content)
     if tool_calls:
         total += counter.count(_json(tool_calls))
     if name:
         total += 1 + counter.count(name)
-    return total + sum(_part_tokens(counter, part) for part in content_parts or ())
+    return total + sum(part_tokens(counter, part) for part in content_parts or ())
 
 
-def _part_tokens(counter: TokenCounter, part: Mapping[str, Any]) -> int:
-    kind = str(part.get("type", "text"))
-    text = part.get("text", part.get("thinking"))
-    if "image" in kind:
-        return IMAGE + (counter.count(text) if isinstance(text, str) else 0)
-    if kind in TEXT_BLOCKS and isinstance(text, str):
-        return counter.count(text)
-    return counter.count(_json(part))
+def part_tokens(counter: TokenCounter, part: Mapping[str, Any]) -> int:
+    """What a part takes of a window; a part of an unknown type is shown as its placeholder."""
+    read = read_part(part)
+    if read.kind == "other":
+        sent = part["type"] in ANTHROPIC_BLOCKS
+        return _json_tokens(counter, part) if sent else counter.count(read.placeholder())
+    if not read.is_media:
+        return counter.count(read.text or "")
+    if read.kind != "image" and not (read.data or read.url or read.file_id):
+        return _json_tokens(counter, part)
+    return media_tokens(read) + (counter.count(read.text) if read.text else 0)
+
+
+# Base64 among what is counted as JSON.
+_DATA: Final = re.compile(r"[A-Za-z0-9+/_-]{1000,}={0,2}")
+
+
+def _json_tokens(counter: TokenCounter, part: Mapping[str, Any]) -> int:
+    """Of a part as it is sent, what looks like data counting as an image."""
+    text, found = _DATA.subn("", _json(part))
+    return counter.count(text) + UNKNOWN_IMAGE * found
 
 
 def _json(value: Any) -> str:

@@ -14,7 +14,7 @@ from app.conversation.messages.capture import (
     Said,
     is_hidden,
     readable,
-    said_text,
+    readable_text,
 )
 from app.conversation.messages.models import Message
 from app.conversation.sessions.jobs import RESCUE, TO_SEQ
@@ -274,7 +274,7 @@ def _count_within(found: Sequence[Message], most: int) -> int:
     for count, message in enumerate(found[:most]):
         # A longer one is cut; what tools and systems say is shown to nobody, and counts a little.
         longest = READ_LENGTH.get(message.role, READ_LENGTH["assistant"])
-        characters += min(len(said_text(message.content, message.content_parts)), longest)
+        characters += min(len(readable_text(message.content, message.content_parts)), longest)
         if characters > CHARACTERS and count:
             return count
     return min(len(found), most)
@@ -336,5 +336,10 @@ def said(message: Message) -> Said:
 def turn_of(captured: CapturedTurn) -> ConversationTurn:
     """A captured message as an extractor sees it."""
     return ConversationTurn(
-        captured.message_id, captured.role, captured.text, captured.said_at, captured.name
+        captured.message_id,
+        captured.role,
+        captured.text,
+        captured.said_at,
+        captured.name,
+        parts=captured.parts,
     )

@@ -127,6 +127,15 @@ Document = Annotated[
     _object(4 * METADATA_BYTES),
     Field(description="A JSON object: at most 64 KiB, 100 keys, 8 levels."),
 ]
+ContentPart = Annotated[
+    dict[str, JsonValue],
+    # As large as the request may be: an image comes with its data.
+    _object(LARGEST_INTEGER),
+    Field(
+        description="A JSON object: at most 100 keys, 8 levels.",
+        examples=[{"type": "text", "text": "What is this?"}],
+    ),
+]
 
 
 def _utc(time: datetime) -> str:

@@ -17,9 +17,13 @@ from app.conversation.messages.window import (
     leaving_of,
 )
 from app.conversation.sessions.policy import WindowPolicy
+from app.language.llm.content_parts import text_with_placeholders
 from app.language.llm.summariser import Speaker, SummaryLine
 from app.language.llm.tokens import TokenCounter
 from app.language.text.word_limit import cut_at_sentence, word_count
+
+READ: Final = 8_000
+"""Code points of a message that a summariser is shown."""
 
 MERGED_AT_ONCE: Final = 4
 """How many summaries of a level become one of the next."""
@@ -171,7 +175,7 @@ def line_of(row: Mapping[str, Any]) -> SummaryLine:
     """A message as a summariser reads it."""
     return SummaryLine(
         speaker=_speaker(row["role"]),
-        text=row["content"] or _of_parts(row["content_parts"]),
+        text=text_with_placeholders(row["content"], row["content_parts"])[:READ],
         event_type=row[EVENT_TYPE],
         name=row["name"],
         calls=tuple(_called(call) for call in row["tool_calls"] or []),
@@ -181,14 +185,6 @@ def line_of(row: Mapping[str, Any]) -> SummaryLine:
 def _speaker(role: str) -> Speaker:
     assert role in get_args(Speaker)  # noqa: S101 (a constraint of the table)
     return cast("Speaker", role)
-
-
-def _of_parts(parts: Sequence[Mapping[str, Any]] | None) -> str:
-    """The texts among the parts; what is no text is named by its kind."""
-    return "\n".join(
-        part["text"] if isinstance(part.get("text"), str) else f"[{part.get('type', 'attachment')}]"
-        for part in parts or []
-    )
 
 
 def _called(call: Mapping[str, Any]) -> str:

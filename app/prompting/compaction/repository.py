@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import RowMapping, Select, func, select, update
+from sqlalchemy import RowMapping, Select, case, func, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.models import Message
@@ -13,10 +13,14 @@ from app.conversation.sessions.models import Session
 from app.identity.tenants.access import Access
 from app.platform.database.keyset import after
 from app.prompting.compaction.errors import SummaryNotFoundError
+from app.prompting.compaction.eviction import READ
 from app.prompting.compaction.models import SessionSummary
 
-READ = 8_000
-"""Code points of a message that a summariser is shown."""
+# A data URL is replaced by a placeholder first, and may be longer than all that is read.
+_READ_CONTENT = case(
+    (func.strpos(Message.content, "base64,") > 0, Message.content),
+    else_=func.left(Message.content, READ),
+)
 
 
 class SummaryRepository:
@@ -99,7 +103,7 @@ class SummaryRepository:
                 Message.message_id,
                 Message.sequence_no,
                 Message.role,
-                func.left(Message.content, READ).label("content"),
+                _READ_CONTENT.label("content"),
                 Message.content_parts,
                 Message.tool_calls,
                 Message.name,

@@ -5,20 +5,19 @@ LangChain (`args`, an object) or of Anthropic (`input`, an object).
 """
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.conversation.messages.capture import TEXT_BLOCKS
+from app.language.llm.content_parts import text_with_placeholders
 from app.language.text.prompt_text import escape_line
+from app.prompting.context.part_dialects import anthropic_parts, openai_parts
 
 NO_RESULT: Final = "No result was recorded."
 """Replaces the result of a call that the conversation went on without: providers refuse a call
 without a result."""
 
 _ARGUMENTS: Final = ("arguments", "args", "input")
-_DATA_URL: Final = re.compile(r"data:([\w.+/-]+);base64,(.+)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +77,7 @@ def for_openai(system: str, messages: Sequence[Spoken]) -> list[dict[str, Any]]:
 def _openai(message: Spoken) -> dict[str, Any]:
     shown: dict[str, Any] = {"role": message.role, "content": message.content}
     if message.content_parts:
-        parts = [_openai_part(part) for part in message.content_parts]
+        parts = openai_parts(_parts(message), message.role, message.message_id)
         shown["content"] = _with_text(message, parts)
     if message.name is not None and message.role != "tool":
         shown["name"] = message.name
@@ -97,14 +96,14 @@ def _openai(message: Spoken) -> dict[str, Any]:
     return shown
 
 
-def _openai_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    if part.get("type", "text") in TEXT_BLOCKS:
-        return {"type": "text", "text": str(part.get("text", ""))}
-    source = part.get("source")
-    if part.get("type") == "image" and isinstance(source, Mapping):
-        url = source.get("url") or f"data:{source.get('media_type')};base64,{source.get('data')}"
-        return {"type": "image_url", "image_url": {"url": url}}
-    return dict(part)
+def _parts(message: Spoken) -> list[Mapping[str, Any]]:
+    """Its parts, without the calls that stand among them too."""
+    calls = {call.call_id for call in map(Call.of, message.tool_calls or ())}
+    return [
+        part
+        for part in message.content_parts or ()
+        if part.get("type") != "tool_use" or part.get("id") not in calls
+    ]
 
 
 def _with_text(message: Spoken, parts: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -122,7 +121,9 @@ def for_anthropic(system: str, messages: Sequence[Spoken]) -> tuple[str, list[di
     in order.
     """
     notices = [
-        message.content for message in messages if message.role == "system" and message.content
+        text_with_placeholders(message.content, message.content_parts, message.message_id)
+        for message in messages
+        if message.role == "system"
     ]
     turns: list[dict[str, Any]] = []
     for message in answered([message for message in messages if message.role != "system"]):
@@ -138,7 +139,7 @@ def for_anthropic(system: str, messages: Sequence[Spoken]) -> tuple[str, list[di
 
 
 def _anthropic(message: Spoken) -> list[dict[str, Any]]:
-    parts = [_anthropic_part(part) for part in message.content_parts or ()]
+    parts = anthropic_parts(_parts(message), message.role, message.message_id)
     blocks = _with_text(message, parts) if message.content else parts
     # A text without a letter is refused.
     blocks = [block for block in blocks if block.get("type") != "text" or block["text"].strip()]
@@ -152,23 +153,6 @@ def _anthropic(message: Spoken) -> list[dict[str, Any]]:
     return blocks
 
 
-def _anthropic_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    kind = part.get("type", "text")
-    if kind in TEXT_BLOCKS:
-        return {"type": "text", "text": str(part.get("text", ""))}
-    image = part.get("image_url")
-    if kind != "image_url" or image is None:
-        return dict(part)
-    url = str(image.get("url") if isinstance(image, Mapping) else image)
-    data = _DATA_URL.fullmatch(url)
-    if data is None:
-        return {"type": "image", "source": {"type": "url", "url": url}}
-    return {
-        "type": "image",
-        "source": {"type": "base64", "media_type": data[1], "data": data[2]},
-    }
-
-
 def as_plain(system: str, messages: Sequence[Spoken]) -> str:
     """One text: the system section, then the conversation, one line per message and call.
 
@@ -180,13 +164,10 @@ def as_plain(system: str, messages: Sequence[Spoken]) -> str:
 
 
 def _plain(message: Spoken) -> Iterable[str]:
-    texts = [message.content] if message.content else []
-    parts = _with_text(message, [_anthropic_part(part) for part in message.content_parts or ()])
-    if message.content_parts:
-        texts = [part["text"] if part["type"] == "text" else f"[{part['type']}]" for part in parts]
+    said = text_with_placeholders(message.content, _parts(message), message.message_id)
     named = f" ({escape_line(message.name)})" if message.name else ""
-    if texts:
-        yield f"{message.role}{named}: {escape_line(' '.join(texts))}"
+    if said:
+        yield f"{message.role}{named}: {escape_line(said)}"
     for call in map(Call.of, message.tool_calls or ()):
         yield f"{message.role} calls {escape_line(call.name)}: {escape_line(call.text)}"
 

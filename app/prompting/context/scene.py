@@ -8,7 +8,7 @@ from typing import Any, Literal
 import asyncpg
 from pydantic_core import from_json
 
-from app.conversation.messages.capture import said_text
+from app.conversation.messages.capture import readable_text
 from app.conversation.messages.schemas import MessageCreate, call_ids
 from app.conversation.messages.window import EVENT_TYPE, Window, WindowMessage, window_message
 from app.conversation.sessions.policy import WindowPolicy
@@ -115,7 +115,7 @@ class SceneConversation:
         for message in reversed(self.window.messages):
             if message.role == "user":
                 spoken = self.spoken[message.message_id]
-                text = said_text(spoken.content, spoken.content_parts).strip()
+                text = readable_text(spoken.content, spoken.content_parts).strip()
                 if text:
                     return text
         return None

@@ -15,6 +15,7 @@ from zlib import crc32
 from app.conversation.messages.capture import said_text
 from app.conversation.messages.schemas import MessageRead
 from app.errors import DomainError
+from app.language.llm.content_parts import placeholders, text_with_placeholders
 from app.language.llm.tokens import TokenCounter
 from app.language.text.prompt_text import escape_line, escape_lines, time_ago
 from app.memory.memories.prompt_lines import HEADER, statement
@@ -92,7 +93,11 @@ def message_line(hit: Mapping[str, Any]) -> str:
     speaker = f"{hit['role']} {escape_line(hit['name'])}" if hit["name"] else hit["role"]
     day = f"{hit['said_at']:%Y-%m-%d %H:%M} UTC"
     piece = hit["piece"]
-    text = piece["text"] if piece else said_text(hit["content"], hit["content_parts"])
+    text = (
+        piece["text"]
+        if piece
+        else text_with_placeholders(hit["content"], hit["content_parts"], hit["message_id"])
+    )
     return f"[{hit['said_ago']}, {day}] {speaker}: {escape_line(text)}"
 
 
@@ -109,8 +114,9 @@ def message_text_result(found: MessageRead, offset: int, budget: "Budget") -> To
     budget holds, its lines kept, and where to read on.
     """
     calls = [Call.of(call) for call in found.tool_calls or ()]
-    said = said_text(found.content, found.content_parts)
-    whole = "\n".join(filter(None, [said, *(f"calls {one.name}: {one.text}" for one in calls)]))
+    # The text first, as it is: the offsets of whoever cut it are in it.
+    said = [said_text(found.content, found.content_parts), *placeholders(found.content_parts)]
+    whole = "\n".join(filter(None, [*said, *(f"calls {one.name}: {one.text}" for one in calls)]))
     rest = whole[offset : offset + budget.characters]
 
     def compose(text: str) -> str:

@@ -1,8 +1,11 @@
 """A conversation as each provider's API takes it."""
 
 import json
+from base64 import b64encode
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from app.prompting.context.dialects import (
     NO_RESULT,
@@ -26,6 +29,14 @@ CALLS = [OPENAI_CALL, LANGCHAIN_CALL, ANTHROPIC_CALL]
 
 ASKED = Spoken("user", "How is the weather?")
 RESULT = Spoken("tool", "Rain.", tool_call_id="c1")
+
+BYTES = b64encode(b"x" * 3000).decode()
+PDF = "data:application/pdf;base64,JVBERi0A"
+TEXT_SOURCE = {"type": "text", "media_type": "text/plain", "data": "Once."}
+
+
+def named(text: str) -> dict:
+    return {"type": "text", "text": text}
 
 
 def calling(*calls) -> Spoken:
@@ -150,17 +161,196 @@ def test_a_text_without_a_letter_never_reaches_anthropic() -> None:
             {"type": "image_url", "image_url": {"url": "data:image/png;base64,A"}},
             {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A"}},
         ),
-        ({"type": "file", "id": "f"}, {"type": "file", "id": "f"}, {"type": "file", "id": "f"}),
+        (
+            {"type": "image", "base64": "A", "mime_type": "image/jpg"},
+            {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,A"}},
+            {
+                "type": "image",
+                "source": {"type": "base64", "media_type": "image/jpeg", "data": "A"},
+            },
+        ),
+        (
+            {"type": "input_image", "image_url": "https://a.b/c.png", "detail": "low"},
+            {"type": "image_url", "image_url": {"url": "https://a.b/c.png", "detail": "low"}},
+            {"type": "image", "source": {"type": "url", "url": "https://a.b/c.png"}},
+        ),
+        (
+            {"type": "image_url", "image_url": {"url": f"data:image/bmp;base64,{BYTES}"}},
+            {"type": "image_url", "image_url": {"url": f"data:image/bmp;base64,{BYTES}"}},
+            named("[image, bmp, 3 kB, message m1]"),
+        ),
+        (
+            {"type": "input_audio", "input_audio": {"data": BYTES, "format": "wav"}},
+            {"type": "input_audio", "input_audio": {"data": BYTES, "format": "wav"}},
+            named("[audio, wav, 3 kB, message m1]"),
+        ),
+        (
+            {"type": "audio", "base64": BYTES, "mime_type": "audio/mpeg"},
+            {"type": "input_audio", "input_audio": {"data": BYTES, "format": "mp3"}},
+            named("[audio, mpeg, 3 kB, message m1]"),
+        ),
+        (
+            {"type": "audio", "base64": BYTES, "mime_type": "audio/ogg"},
+            named("[audio, ogg, 3 kB, message m1]"),
+            named("[audio, ogg, 3 kB, message m1]"),
+        ),
+        (
+            {"type": "file", "file": {"filename": "a.pdf", "file_data": PDF}},
+            {"type": "file", "file": {"filename": "a.pdf", "file_data": PDF}},
+            {
+                "type": "document",
+                "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0A"},
+                "title": "a.pdf",
+            },
+        ),
+        (
+            {
+                "type": "document",
+                "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0A"},
+            },
+            {"type": "file", "file": {"filename": "document.pdf", "file_data": PDF}},
+            {
+                "type": "document",
+                "source": {"type": "base64", "media_type": "application/pdf", "data": "JVBERi0A"},
+            },
+        ),
+        (
+            {"type": "input_file", "file_url": "https://a.b/c.pdf?x=1"},
+            named("[file, https://a.b/c.pdf?x=1, message m1]"),
+            {"type": "document", "source": {"type": "url", "url": "https://a.b/c.pdf?x=1"}},
+        ),
+        (
+            {"type": "input_file", "file_id": "file-1"},
+            {"type": "file", "file": {"file_id": "file-1"}},
+            named("[file, file-1, message m1]"),
+        ),
+        (
+            {"type": "file", "mime_type": "text/plain", "base64": "T25jZS4=", "filename": "a.txt"},
+            {
+                "type": "file",
+                "file": {"filename": "a.txt", "file_data": "data:text/plain;base64,T25jZS4="},
+            },
+            {
+                "type": "document",
+                "source": {"type": "text", "media_type": "text/plain", "data": "Once."},
+                "title": "a.txt",
+            },
+        ),
+        (
+            {"type": "document", "source": {"type": "file", "file_id": "file_a"}},
+            named("[file, file_a, message m1]"),
+            {"type": "document", "source": {"type": "file", "file_id": "file_a"}},
+        ),
+        (
+            {"type": "document", "source": TEXT_SOURCE},
+            named("Once."),
+            {"type": "document", "source": TEXT_SOURCE},
+        ),
+        (
+            {"type": "refusal", "refusal": "I cannot."},
+            {"type": "refusal", "refusal": "I cannot."},
+            named("I cannot."),
+        ),
+        (
+            {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+            named("[thinking, message m1]"),
+            {"type": "thinking", "thinking": "Hm.", "signature": "s"},
+        ),
+        (
+            {"type": "file", "id": "f"},
+            named("[file, message m1]"),
+            named("[file, message m1]"),
+        ),
+        (
+            {"type": "video", "video": BYTES},
+            named("[video, message m1]"),
+            named("[video, message m1]"),
+        ),
     ],
 )
 def test_parts_are_put_as_each_provider_names_them(part, openai, anthropic) -> None:
-    message = Spoken("user", "Look:", content_parts=[part])
+    message = Spoken("user", "Look:", content_parts=[part], message_id="m1")
 
+    assert as_parts([message])[0]["content_parts"] == [part]
     assert for_openai("", [message])[0]["content"] == [{"type": "text", "text": "Look:"}, openai]
     assert for_anthropic("", [message])[1][0]["content"] == [
         {"type": "text", "text": "Look:"},
         anthropic,
     ]
+
+
+@pytest.mark.parametrize("role", ["tool", "assistant", "system"])
+def test_openai_takes_an_image_of_another_dialect_from_the_user_alone(role: str) -> None:
+    """Its API refuses others; what came in its own form was taken once."""
+    image = {"type": "image", "source": {"type": "url", "url": "https://a.b/c.png"}}
+    own = {"type": "image_url", "image_url": {"url": "https://a.b/c.png"}}
+    call = {"tool_call_id": "c1"} if role == "tool" else {}
+    message = Spoken(role, "", content_parts=[image, own], message_id="m1", **call)
+
+    shown = for_openai("", [calling(), message] if call else [message])[-1]
+
+    assert shown["content"] == [named("[image, https://a.b/c.png, message m1]"), own]
+
+
+def test_anthropic_takes_an_image_from_tools_too_and_of_a_notice_its_name() -> None:
+    image = {"type": "image_url", "image_url": {"url": "https://a.b/c.png"}}
+    result = Spoken("tool", "", content_parts=[image], tool_call_id="c1")
+    reply = Spoken("assistant", "", content_parts=[image])
+    notice = Spoken("system", "", content_parts=[image])
+
+    system, shown = for_anthropic("", [ASKED, calling(), result, reply, notice])
+
+    assert system == "[image, https://a.b/c.png]"
+    assert shown[2]["content"][0]["content"] == [
+        {"type": "image", "source": {"type": "url", "url": "https://a.b/c.png"}}
+    ]
+    assert shown[3]["content"] == [named("[image, https://a.b/c.png]")]
+
+
+def test_a_call_among_the_parts_is_made_once() -> None:
+    parts = [named("I look."), ANTHROPIC_CALL]
+    message = Spoken("assistant", "", content_parts=parts, tool_calls=[OPENAI_CALL])
+
+    [shown] = for_openai("", [message])
+    _, [turn] = for_anthropic("", [message])
+
+    assert (shown["content"], len(shown["tool_calls"])) == ([named("I look.")], 1)
+    assert [block["type"] for block in turn["content"]] == ["text", "tool_use"]
+
+
+IMAGES = st.builds(
+    lambda kind, data: f"data:image/{kind};base64,{b64encode(data).decode()}",
+    st.sampled_from(["png", "jpeg", "gif", "webp"]),
+    st.binary(min_size=1, max_size=40),
+)
+OPENAI_PARTS = st.one_of(
+    st.builds(named, st.text(min_size=1, max_size=20).filter(str.strip)),
+    st.builds(lambda url: {"type": "image_url", "image_url": {"url": url}}, IMAGES),
+    st.builds(
+        lambda data: {
+            "type": "file",
+            "file": {
+                "filename": "a.pdf",
+                "file_data": f"data:application/pdf;base64,{b64encode(data).decode()}",
+            },
+        },
+        st.binary(min_size=1, max_size=40),
+    ),
+)
+
+
+@given(st.lists(OPENAI_PARTS, min_size=1, max_size=6))
+def test_parts_keep_their_order_there_and_back(parts: list[dict]) -> None:
+    """Images and files of one provider are the same after a detour by the other's form."""
+    sent = for_openai("", [Spoken("user", "", content_parts=parts)])[0]["content"]
+    blocks = for_anthropic("", [Spoken("user", "", content_parts=parts)])[1][0]["content"]
+    back = for_openai("", [Spoken("user", "", content_parts=blocks)])[0]["content"]
+
+    assert sent == parts
+    assert [block["type"] for block in blocks] == [
+        {"text": "text", "image_url": "image", "file": "document"}[part["type"]] for part in parts
+    ]
+    assert back == parts
 
 
 def test_a_content_that_its_parts_say_too_stands_once() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.language.llm.media_tokens import UNKNOWN_IMAGE
 from app.language.llm.tokens import (
-    IMAGE,
     OVERHEAD,
     EstimatedTokens,
     TiktokenTokens,
@@ -103,25 +103,46 @@ class TestMessages:
 
         both = message_tokens(counter, content="", content_parts=[text, image])
 
-        assert both == OVERHEAD + counter.count("What is this?") + IMAGE
+        assert both == OVERHEAD + counter.count("What is this?") + UNKNOWN_IMAGE
 
     def test_a_text_beside_its_data_counts_too(self) -> None:
         image = {"type": "image", "text": "green tea " * 100}
 
         assert message_tokens(counter, content="", content_parts=[image]) == (
-            OVERHEAD + IMAGE + counter.count("green tea " * 100)
+            OVERHEAD + UNKNOWN_IMAGE + counter.count("green tea " * 100)
         )
 
     @pytest.mark.parametrize("kind", ["image", "image_url", "input_image"])
     def test_every_dialect_of_images_is_known(self, kind: str) -> None:
         assert message_tokens(counter, content="", content_parts=[{"type": kind}]) == (
-            OVERHEAD + IMAGE
+            OVERHEAD + UNKNOWN_IMAGE
         )
 
     def test_other_parts_count_as_they_are_sent(self) -> None:
         part = {"type": "document", "title": "x", "data": {"text": "green tea " * 100}}
 
         assert message_tokens(counter, content="", content_parts=[part]) > 200
+
+    def test_a_part_of_an_unknown_type_counts_as_its_placeholder(self) -> None:
+        """That is all of it that is sent."""
+        part = {"type": "video", "video": "A" * 100_000}
+
+        assert message_tokens(counter, content="", content_parts=[part]) == (
+            OVERHEAD + counter.count("[video]")
+        )
+
+    def test_a_block_of_anthropics_counts_as_it_is_sent_and_its_data_as_an_image(self) -> None:
+        source = {"type": "base64", "media_type": "image/png", "data": "iVBOR" * 1000}
+        content = [{"type": "text", "text": "green tea " * 100}]
+        result = {"type": "tool_result", "tool_use_id": "c1", "content": content}
+        shown = {**result, "content": [*content, {"type": "image", "source": source}]}
+
+        without, with_image = (
+            message_tokens(counter, content="", content_parts=[part]) for part in (result, shown)
+        )
+
+        assert without > 200
+        assert UNKNOWN_IMAGE < with_image - without < UNKNOWN_IMAGE + 60
 
     def test_a_name_counts(self) -> None:
         assert message_tokens(counter, content="Hi", name="Ana Costa") > message_tokens(
