@@ -1,8 +1,8 @@
 """turn_openings
 
 Revision ID: turn_openings
-Revises: model_answers
-Create Date: 2026-11-26 14:30:00+00:00
+Revises: saver_threads
+Create Date: 2026-11-26 14:50:00+00:00
 
 The previous release does not write the column; what it leaves there when it moves the beginning of
 a window is corrected when that window is counted next.
@@ -11,7 +11,7 @@ a window is corrected when that window is counted next.
 from alembic import op
 
 revision = "turn_openings"
-down_revision = "model_answers"
+down_revision = "saver_threads"
 branch_labels = None
 depends_on = None
 
