@@ -1,21 +1,12 @@
 """Who hangs together with whom, extracted in the run of the memories that say so."""
 
-from collections.abc import AsyncIterator
-
 import pytest
 from httpx import AsyncClient
 
-from app.platform.embedded.server import EmbeddedPostgres
-from app.runtime import Runtime, open_runtime
 from tests.support.api import append, every_page, execute, ok
 from tests.support.chat_behaviours import decides, entry, extracts, says, schema_name_of
-from tests.support.databases import migrated_database
 from tests.support.graph import known, names, refreshed
-from tests.support.model_service import app_of, asking
-from tests.support.openai_server import OpenAIServer, openai_server
-from tests.support.service import client_of
-from tests.support.tenants import make_tenant
-from tests.support.working import extracted, working
+from tests.support.working import extracted
 
 REPLY = {"role": "assistant", "content": "I see."}
 SAID = "李明在北京大学学计算机科学，导师是张教授，张教授是人工智能专家。"
@@ -38,51 +29,6 @@ JOIN graph_entities AS destination ON destination.tenant_id = graph_relations.te
 WHERE graph_relations.tenant_id = $1 AND known_to IS NULL
 ORDER BY known_from, relation_id
 """
-
-
-@pytest.fixture(scope="module")
-def running_server():
-    with openai_server() as server:
-        yield server
-
-
-@pytest.fixture
-def chat(running_server: OpenAIServer):
-    running_server.reset()
-    return running_server.chat
-
-
-@pytest.fixture(scope="module")
-async def dsn(postgres: EmbeddedPostgres) -> str:
-    """A database of this file alone: other tests' jobs would use up the script."""
-    return await migrated_database(postgres, "extraction_graph")
-
-
-@pytest.fixture(scope="module")
-async def model_runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator[Runtime]:
-    settings = asking(running_server, extraction_model="openai/reader")
-    async with open_runtime(settings, dsn) as runtime:
-        yield runtime
-
-
-@pytest.fixture(scope="module")
-async def model_app(model_runtime: Runtime):
-    async with app_of(model_runtime) as application:
-        yield application
-
-
-@pytest.fixture
-async def client(model_app, model_runtime: Runtime) -> AsyncIterator[AsyncClient]:
-    owner = await make_tenant(model_runtime)
-    async with client_of(model_app, owner.key) as opened:
-        opened.tenant_id = owner.tenant_id
-        yield opened
-
-
-@pytest.fixture
-async def worker(model_runtime: Runtime, dsn: str):
-    async with working(model_runtime, dsn, profiles=False) as running:
-        yield running
 
 
 def joins(source, source_type, relation, destination, destination_type):

@@ -3,7 +3,7 @@
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -13,8 +13,6 @@ from httpx import AsyncClient
 
 from app.memory.extraction.agenda_repository import LONGEST_PART, MOST_DUE, MOST_PARTS
 from app.memory.extraction.decisions import MOST_REMOVALS
-from app.platform.embedded.server import EmbeddedPostgres
-from app.runtime import Runtime, open_runtime
 from tests.support.api import append, every_page, execute, ok, save
 from tests.support.chat_behaviours import (
     Line,
@@ -29,19 +27,14 @@ from tests.support.chat_behaviours import (
     schema_name_of,
     writes,
 )
-from tests.support.databases import migrated_database
-from tests.support.model_service import app_of, asking
 from tests.support.openai_server import (
     Behaviour,
-    OpenAIServer,
+    Endpoint,
     Request,
     completion,
-    openai_server,
     refusal,
 )
 from tests.support.patience import PATIENCE
-from tests.support.service import client_of
-from tests.support.tenants import make_tenant
 from tests.support.working import make_due, working
 
 TEA = "The user drinks green tea in the morning."
@@ -58,51 +51,21 @@ Joiner = Callable[[list[Line]], Sequence[Mapping[str, Any]]]
 
 
 @pytest.fixture(scope="module")
-def running_server():
-    with openai_server() as server:
-        yield server
+def model_settings() -> dict[str, Any]:
+    return {"max_facts": 40, "webhook_private_targets": True}
 
 
 @pytest.fixture
-def chat(running_server: OpenAIServer):
-    running_server.reset()
-    running_server.chat.otherwise = tending()
-    return running_server.chat
-
-
-@pytest.fixture(scope="module")
-async def review_dsn(postgres: EmbeddedPostgres) -> str:
-    """A database without anybody else's jobs."""
-    return await migrated_database(postgres, "reviews")
-
-
-@pytest.fixture(scope="module")
-async def model_runtime(review_dsn: str, running_server: OpenAIServer) -> AsyncIterator[Runtime]:
-    settings = asking(
-        running_server,
-        extraction_model="openai/reader",
-        max_facts=40,
-        webhook_private_targets=True,
-    )
-    async with open_runtime(settings, review_dsn) as runtime:
-        yield runtime
-
-
-@pytest.fixture(scope="module")
-async def model_app(model_runtime: Runtime):
-    async with app_of(model_runtime) as application:
-        yield application
+def chat(chat: Endpoint) -> Endpoint:
+    chat.otherwise = tending()
+    return chat
 
 
 @pytest.fixture
-async def ana(model_app, model_runtime: Runtime, review_dsn: str) -> AsyncIterator[AsyncClient]:
+async def ana(client: AsyncClient) -> AsyncClient:
     """A client whose user has a fresh memory, near to what she will say."""
-    owner = await make_tenant(model_runtime)
-    async with client_of(model_app, owner.key) as opened:
-        opened.tenant_id = owner.tenant_id
-        opened.dsn = review_dsn
-        await save(opened, TEA, source="ai")
-        yield opened
+    await save(client, TEA, source="ai")
+    return client
 
 
 def tending(review: Judge | None = None, merge: Joiner | None = None) -> Behaviour:
@@ -414,16 +377,16 @@ class TestWithoutACall:
         after = {one["memory_id"]: one for one in await every_page(ana, "/memories")}
         assert [after[one["memory_id"]] for one in before[-12:]] == before[-12:]
 
-    async def test_a_second_attempt_goes_without(self, ana, chat, model_runtime, review_dsn):
+    async def test_a_second_attempt_goes_without(self, ana, chat, model_runtime, dsn):
         ids = await own(ana, 3, days=100)
         chat.otherwise = tending(says_of_all("REMOVE"))
         chat.script(tending(), refusal(500))
-        async with working(model_runtime, review_dsn, profiles=False):
+        async with working(model_runtime, dsn, profiles=False):
             said = await append(ana, "talk", COFFEE, {"role": "assistant", "content": "I see."})
             job_id = said["extraction"]["job_id"]
             async with asyncio.timeout(PATIENCE):
                 while ok(await ana.get(f"/jobs/{job_id}"))["status"] != "succeeded":
-                    await make_due(review_dsn, "job_id = $1", job_id)
+                    await make_due(dsn, "job_id = $1", job_id)
                     await asyncio.sleep(0.05)
 
         assert [len(lines_of(request, "due")) for request in asked(chat)] == [3, 0]

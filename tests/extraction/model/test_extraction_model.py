@@ -1,16 +1,13 @@
 """Extraction with a model behind a real endpoint: good answers, bad ones, and none."""
 
 import asyncio
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import pytest
 from httpx import AsyncClient
 
 from app.memory.extraction.snapshot_repository import BESIDES
-from app.platform.embedded.server import EmbeddedPostgres
-from app.runtime import Runtime, open_runtime
 from tests.support.api import append, every_page, execute, ok, problem, save
 from tests.support.chat_behaviours import (
     by_question,
@@ -28,65 +25,16 @@ from tests.support.chat_behaviours import (
     system_of,
     writes,
 )
-from tests.support.databases import migrated_database
-from tests.support.model_service import app_of, asking
-from tests.support.openai_server import OpenAIServer, openai_server, refusal
+from tests.support.openai_server import refusal
 from tests.support.patience import PATIENCE
-from tests.support.service import client_of
-from tests.support.tenants import make_tenant
-from tests.support.working import extracted, make_due, over, working
+from tests.support.working import extracted, make_due, over
 
 REPLY = {"role": "assistant", "content": "I see."}
 
 
 @pytest.fixture(scope="module")
-def running_server():
-    with openai_server() as server:
-        yield server
-
-
-@pytest.fixture
-def chat(running_server: OpenAIServer):
-    """The scripted chat endpoint of the deployment."""
-    running_server.reset()
-    return running_server.chat
-
-
-@pytest.fixture(scope="module")
-async def dsn(postgres: EmbeddedPostgres) -> str:
-    """A database of this file alone: other tests' jobs would use up the script."""
-    return await migrated_database(postgres, "models")
-
-
-@pytest.fixture(scope="module")
-async def model_runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator[Runtime]:
-    settings = asking(
-        running_server,
-        extraction_model="openai/reader",
-        model_timeout_seconds=5,
-    )
-    async with open_runtime(settings, dsn) as runtime:
-        yield runtime
-
-
-@pytest.fixture(scope="module")
-async def model_app(model_runtime: Runtime):
-    async with app_of(model_runtime) as application:
-        yield application
-
-
-@pytest.fixture
-async def client(model_app, model_runtime: Runtime) -> AsyncIterator[AsyncClient]:
-    owner = await make_tenant(model_runtime)
-    async with client_of(model_app, owner.key) as opened:
-        opened.tenant_id = owner.tenant_id
-        yield opened
-
-
-@pytest.fixture
-async def worker(model_runtime: Runtime, dsn: str):
-    async with working(model_runtime, dsn, profiles=False) as running:
-        yield running
+def model_settings() -> dict[str, Any]:
+    return {"model_timeout_seconds": 5}
 
 
 def everything(lines):

@@ -2,14 +2,12 @@
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 from httpx import AsyncClient
 
-from app.platform.embedded.server import EmbeddedPostgres
-from app.runtime import Runtime, open_runtime
 from tests.support.api import append, every_page, ok, save
 from tests.support.chat_behaviours import (
     by_question,
@@ -19,63 +17,27 @@ from tests.support.chat_behaviours import (
     held,
     schema_name_of,
 )
-from tests.support.databases import migrated_database
-from tests.support.model_service import app_of, asking
-from tests.support.openai_server import Behaviour, OpenAIServer, openai_server
-from tests.support.service import client_of
-from tests.support.tenants import Caller, make_tenant
-from tests.support.working import over, until, working
+from tests.support.openai_server import Behaviour
+from tests.support.working import over, until
 
 OURS = "We decided to ship in March."
 MINE = "她搬到慕尼黑了。"
 
 
 @pytest.fixture(scope="module")
-def running_server():
-    with openai_server() as server:
-        yield server
+def model_settings() -> dict[str, Any]:
+    return {"max_extractions": 1000}
 
 
 @pytest.fixture
-def chat(running_server: OpenAIServer):
-    running_server.reset()
-    return running_server.chat
-
-
-@pytest.fixture(scope="module")
-async def dsn(postgres: EmbeddedPostgres) -> str:
-    """A database without anybody else's jobs."""
-    return await migrated_database(postgres, "roles")
-
-
-@pytest.fixture(scope="module")
-async def runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator[Runtime]:
-    settings = asking(running_server, extraction_model="openai/reader", max_extractions=1000)
-    async with open_runtime(settings, dsn) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def acme(runtime: Runtime) -> Caller:
-    return await make_tenant(runtime)
-
-
-@pytest.fixture
-async def client(runtime: Runtime, acme: Caller) -> AsyncIterator[AsyncClient]:
+async def client(client: AsyncClient) -> AsyncClient:
     """Zoe edits in Ana's project."""
-    async with app_of(runtime) as application, client_of(application, acme.key) as opened:
-        for user in ("ana", "zoe"):
-            ok(await opened.post("/users", json={"user_id": user}), 201)
-        body = {"project_id": "apollo", "project_name": "Apollo", "owner_id": "ana"}
-        ok(await opened.post("/projects", json=body), 201)
-        ok(await opened.put("/projects/apollo/members/zoe", json={"role": "editor"}))
-        yield opened
-
-
-@pytest.fixture
-async def worker(runtime: Runtime, dsn: str) -> AsyncIterator[None]:
-    async with working(runtime, dsn, profiles=False):
-        yield
+    for user in ("ana", "zoe"):
+        ok(await client.post("/users", json={"user_id": user}), 201)
+    body = {"project_id": "apollo", "project_name": "Apollo", "owner_id": "ana"}
+    ok(await client.post("/projects", json=body), 201)
+    ok(await client.put("/projects/apollo/members/zoe", json={"role": "editor"}))
+    return client
 
 
 def both(lines: list[Any]) -> list[dict[str, Any]]:

@@ -1,6 +1,6 @@
 """What the prompt of a run says besides the messages: names, and what is known near to them."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -8,64 +8,18 @@ import pytest
 from httpx import AsyncClient
 
 from app.memory.extraction.known_memories import MOST_ATTRIBUTES
-from app.platform.embedded.server import EmbeddedPostgres
-from app.runtime import Runtime, open_runtime
 from tests.support.api import append, every_page, execute, ok, save
 from tests.support.chat_behaviours import decides, entry, extracts, lines_of, remembers
-from tests.support.databases import migrated_database
-from tests.support.model_service import app_of, asking
-from tests.support.openai_server import OpenAIServer, openai_server
-from tests.support.service import client_of
-from tests.support.tenants import make_tenant
-from tests.support.working import extracted, working
+from tests.support.openai_server import Endpoint
+from tests.support.working import extracted
 
 REPLY = {"role": "assistant", "content": "I see."}
 
 
-@pytest.fixture(scope="module")
-def running_server():
-    with openai_server() as server:
-        yield server
-
-
 @pytest.fixture
-def chat(running_server: OpenAIServer):
-    running_server.reset()
-    running_server.chat.otherwise = remembers()
-    return running_server.chat
-
-
-@pytest.fixture(scope="module")
-async def dsn(postgres: EmbeddedPostgres) -> str:
-    """A database of this file alone: other tests' jobs would use up the script."""
-    return await migrated_database(postgres, "extraction_known")
-
-
-@pytest.fixture(scope="module")
-async def model_runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator[Runtime]:
-    settings = asking(running_server, extraction_model="openai/reader")
-    async with open_runtime(settings, dsn) as runtime:
-        yield runtime
-
-
-@pytest.fixture(scope="module")
-async def model_app(model_runtime: Runtime):
-    async with app_of(model_runtime) as application:
-        yield application
-
-
-@pytest.fixture
-async def client(model_app, model_runtime: Runtime) -> AsyncIterator[AsyncClient]:
-    owner = await make_tenant(model_runtime)
-    async with client_of(model_app, owner.key) as opened:
-        opened.tenant_id = owner.tenant_id
-        yield opened
-
-
-@pytest.fixture
-async def worker(model_runtime: Runtime, dsn: str):
-    async with working(model_runtime, dsn, profiles=False) as running:
-        yield running
+def chat(chat: Endpoint) -> Endpoint:
+    chat.otherwise = remembers()
+    return chat
 
 
 async def told(client: AsyncClient, chat, *messages: Any, **members: Any) -> list[Mapping]:

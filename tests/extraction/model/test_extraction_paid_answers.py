@@ -5,15 +5,12 @@ undecided is decided by rules. A kill of the process is in `test_extraction_cras
 import asyncio
 import json
 from collections import Counter
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 import structlog
 from httpx import AsyncClient
 
-from app.platform.embedded.server import EmbeddedPostgres
-from app.runtime import Runtime, open_runtime
 from tests.support.api import append, every_page, execute, ok, save
 from tests.support.chat_behaviours import (
     by_question,
@@ -25,13 +22,9 @@ from tests.support.chat_behaviours import (
     says,
     schema_name_of,
 )
-from tests.support.databases import migrated_database
-from tests.support.model_service import app_of, asking
-from tests.support.openai_server import Endpoint, OpenAIServer, openai_server, refusal
+from tests.support.openai_server import Endpoint, refusal
 from tests.support.patience import PATIENCE
-from tests.support.service import client_of
-from tests.support.tenants import make_tenant
-from tests.support.working import make_due, over, working
+from tests.support.working import make_due, over
 
 REPLY = {"role": "assistant", "content": "I see."}
 TEA = "The user drinks green tea in the morning."
@@ -39,45 +32,15 @@ COFFEE = "The user drinks black coffee in the morning."
 
 
 @pytest.fixture(scope="module")
-def running_server():
-    with openai_server() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-async def dsn(postgres: EmbeddedPostgres) -> str:
-    """A database of this file alone: other tests' jobs would use up the script."""
-    return await migrated_database(postgres, "paid_answers")
-
-
-@pytest.fixture(scope="module")
-async def model_runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator[Runtime]:
-    settings = asking(running_server, extraction_model="openai/reader", debounce_seconds=300)
-    async with open_runtime(settings, dsn) as runtime:
-        yield runtime
-
-
-@pytest.fixture(scope="module")
-async def model_app(model_runtime: Runtime):
-    async with app_of(model_runtime) as application:
-        yield application
+def model_settings() -> dict[str, Any]:
+    return {"debounce_seconds": 300}
 
 
 @pytest.fixture
-async def client(model_app, model_runtime: Runtime, dsn: str) -> AsyncIterator[AsyncClient]:
-    """A client whose user drinks tea, which what she says about coffee is compared with."""
-    owner = await make_tenant(model_runtime)
-    async with client_of(model_app, owner.key) as opened:
-        opened.tenant_id = owner.tenant_id
-        opened.dsn = dsn
-        await save(opened, TEA, source="ai")
-        yield opened
-
-
-@pytest.fixture
-async def worker(model_runtime: Runtime, dsn: str):
-    async with working(model_runtime, dsn, profiles=False) as running:
-        yield running
+async def client(client: AsyncClient) -> AsyncClient:
+    """Its user drinks tea, which what she says about coffee is compared with."""
+    await save(client, TEA, source="ai")
+    return client
 
 
 def everything(lines):
@@ -90,11 +53,10 @@ NO_LIST = says({"decisions": "I would keep both of them, if you ask me."})
 
 
 @pytest.fixture
-def chat(running_server: OpenAIServer):
+def chat(chat: Endpoint) -> Endpoint:
     """The scripted endpoint, which reads everything and keeps both."""
-    running_server.reset()
-    deciding(running_server.chat)
-    return running_server.chat
+    deciding(chat)
+    return chat
 
 
 def deciding(chat: Endpoint, *decisions: Any) -> None:
