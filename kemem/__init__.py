@@ -138,6 +138,7 @@ from kemem.projects import (
 from kemem.sessions import (
     Appended,
     Extraction,
+    ForkOrigin,
     HitPiece,
     Message,
     MessageHit,
@@ -148,6 +149,7 @@ from kemem.sessions import (
     Pressure,
     Scheduled,
     Session,
+    SessionForked,
 )
 from kemem.tools import Processor, Processors, ToolResult, Tools
 from kemem.version import __version__
@@ -214,6 +216,7 @@ __all__ = [
     "ForgettingRun",
     "ForgettingShadow",
     "Forgotten",
+    "ForkOrigin",
     "Graph",
     "GraphChange",
     "GraphChangeList",
@@ -272,6 +275,7 @@ __all__ = [
     "ScoreParts",
     "SearchResults",
     "Session",
+    "SessionForked",
     "ShownWindow",
     "Snapshot",
     "Snapshots",
