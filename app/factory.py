@@ -56,6 +56,7 @@ from app.memory.memories.service import MemoryCreation, MemoryService
 from app.memory.profiles.document_service import MemoryDocumentService
 from app.memory.profiles.jobs import chosen as chosen_profiler
 from app.memory.profiles.service import ProfileService
+from app.memory.store.service import ANSWER_BYTES, StoreService
 from app.platform.http.health import Probe
 from app.prompting.blocks.creation import AgentWithBlocksService
 from app.prompting.blocks.edit_service import BlockEditService
@@ -283,6 +284,12 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
             at.work, factory.get(SaveService), auto_create=at.settings.auto_create
         ),
         FeedbackService: _feedback,
+        StoreService: lambda _, at: StoreService(
+            at.work,
+            at.embedders,
+            auto_create=at.settings.auto_create,
+            answer_bytes=ANSWER_BYTES,
+        ),
         # Prompting.
         ContextService: _context,
         Compactor: _compactor,

@@ -42,6 +42,7 @@ from app.memory.graph.router import router as graph
 from app.memory.memories.router import project_router as project_memories
 from app.memory.memories.router import router as memories
 from app.memory.profiles.router import router as profiles
+from app.memory.store.router import router as store
 from app.platform.http import health, openapi, problems
 from app.platform.http.middleware import RequestMiddleware
 from app.platform.observability.logging import configure_logging
@@ -81,6 +82,7 @@ TAGS = [
     {"name": "graph", "description": "People and things, and how they are related."},
     {"name": "profiles", "description": "What is known of users and projects, value by value."},
     {"name": "extraction", "description": "How conversations become memories, run by run."},
+    {"name": "store", "description": "Items in namespaces, as LangGraph's stores keep them."},
     {"name": "checkpoints", "description": "States to restore a session to, and approvals."},
     {"name": "blocks", "description": "Texts that are always in the context of an agent."},
     {"name": "folders", "description": "Documents, and the passages they are cut into."},
@@ -109,6 +111,7 @@ ROUTERS = (
     states,
     checkpoints,
     saver,
+    store,
     profiles,
     users,
     agents,

@@ -16,6 +16,7 @@ from app.identity.tenants.repository import KeyDirectory
 from app.identity.usage.ledger import EmbeddingLedger
 from app.memory.graph.repository import EntityVectorRepository
 from app.memory.memories.backfill import ReembedPlan, ReembedService
+from app.memory.store.repository import StoreVectorRepository
 from app.platform.database.engine import Database
 from app.prompting.checkpoints.archive_service import CheckpointArchiving
 from app.prompting.documents.passage_repository import PassageVectorRepository
@@ -33,11 +34,12 @@ LABELS = {
     "webhook_deliveries": "webhook deliveries",
     "usage": "days of usage",
     "model_answers": "unused answers of models",
+    "store_items": "expired items of stores",
     "checkpoints_archived": "old checkpoints, archived",
     "approvals_expired": "approvals that nobody gave in time",
 }
 
-OTHERS = (PassageVectorRepository, EntityVectorRepository)
+OTHERS = (PassageVectorRepository, EntityVectorRepository, StoreVectorRepository)
 """What has vectors besides memories and messages."""
 
 DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Only count; change nothing.")]
@@ -130,7 +132,8 @@ def reembed_command(
 ) -> None:
     """Give all that is stored vectors of the embedder that is in force for it now.
 
-    That is memories, messages, passages of documents, and the names of the graph's entities.
+    That is memories, messages, passages of documents, the names of the graph's entities, and what
+    stores have indexed.
 
     Run it after a change of MEMORY_EMBEDDING_MODEL, or of a tenant's or an agent's
     `embedding`. The service goes on answering, and searches use old and new vectors until it

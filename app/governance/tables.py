@@ -27,6 +27,7 @@ from app.memory.memories.models import (
     MemoryHistory,
 )
 from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
+from app.memory.store.models import StoreItem, StoreText
 from app.platform.database.base import Base
 from app.platform.jobs.models import Job
 from app.platform.outbox.models import Webhook, WebhookDelivery
@@ -50,8 +51,8 @@ TABLES = (
     PaidAnswer, Webhook, WebhookDelivery, SessionState, SessionStateSnapshot, SessionSummary,
     Checkpoint, CheckpointArchive, Approval, SaverCheckpoint, SaverValue, SaverChunk, SaverWrite,
     Block, AgentBlock, BlockHistory, ContextInjection, GraphEntity, GraphAlias, GraphRelation,
-    GraphMention, GraphChange, Profile, ProfileValue, ProfileHistory, Folder, AgentFolder, File,
-    FileChunk, Passage, Erasure,
+    GraphMention, GraphChange, StoreItem, StoreText, Profile, ProfileValue, ProfileHistory, Folder,
+    AgentFolder, File, FileChunk, Passage, Erasure,
 )  # fmt: skip
 
 metadata: MetaData = Base.metadata

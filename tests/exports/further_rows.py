@@ -48,6 +48,16 @@ WITH whose AS (
 ), profile_history AS (
     INSERT INTO profile_history (tenant_id, history_id, profile_id, slot, event, origin, version)
     SELECT tenant_id, 'h' || profile_id, profile_id, 'name', 'SET', 'user', 1 FROM profile
+), item AS (
+    INSERT INTO store_items (tenant_id, item_id, space, path, key, user_id, agent_id, value,
+        ttl_minutes, expires_at)
+    SELECT tenant_id, 'i' || scope, coalesce(agent_id, '') || '/', 'a.b', CAST($5 AS text),
+        user_id, agent_id, '{"n": [1.50, 1e3, null], "枫": {"aa": 2, "b": 1}}', 0.1,
+        '2090-02-28 00:00:00.120001+05:30'
+    FROM whose RETURNING *
+), texts AS (
+    INSERT INTO store_texts (tenant_id, text_id, item_id, content, embedding, embedding_model)
+    SELECT tenant_id, item_id || '_0', item_id, CAST($5 AS text), '[1,2]', 'other' FROM item
 ), folder AS (
     INSERT INTO folders (tenant_id, scope, scope_id, user_id, agent_id, project_id, folder_id,
         folder_name)

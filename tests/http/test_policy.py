@@ -169,7 +169,7 @@ class TestDocument:
 
         assert tags == [
             "tenants", "keys", "agents", "users", "projects", "sessions", "messages", "memories",
-            "usage", "graph", "profiles", "extraction", "checkpoints", "blocks", "folders",
+            "usage", "graph", "profiles", "extraction", "store", "checkpoints", "blocks", "folders",
             "context", "tools", "feedback", "webhooks", "forgetting", "jobs", "exports",
             "operations",
         ]  # fmt: skip
@@ -237,6 +237,8 @@ class TestKeys:
             "POST /v1/passages/search",
             "POST /v1/sessions/{session_id}/context",
             "POST /v1/sessions/{session_id}/window/trim",
+            # What changes an item asks for `write`: tests/store.
+            "POST /v1/store/batch",
             # Each tool asks for its own scope: tests/tools.
             "POST /v1/tools/{name}/call",
         }

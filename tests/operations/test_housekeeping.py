@@ -21,6 +21,7 @@ RETENTION = Retention(deleted=timedelta(days=DAYS))
 NOTHING = {
     "expired": 0, "memories": 0, "idempotency_keys": 0, "verdicts": 0, "jobs": 0,
     "extraction_runs": 0, "webhook_deliveries": 0, "usage": 0, "model_answers": 0,
+    "store_items": 0,
 }  # fmt: skip
 
 JOB = """INSERT INTO jobs (tenant_id, job_id, kind, key, status, finished_at, create_time)
@@ -48,6 +49,9 @@ ANSWER = """INSERT INTO model_answers
     (tenant_id, answer_key, operation, purpose, answer, create_time)
     VALUES ($1, $2::text::bytea, $4::text, $2::text, '{}', now() - $3::interval)"""
 
+ITEM = """INSERT INTO store_items (tenant_id, item_id, space, path, key, value, expires_at)
+    VALUES ($1, $2::text, '/', $4::text, $2::text, '{}', now() - $3::interval)"""
+
 ROWS = [
     # counted as, made by, in which status, days it is kept; None: for ever
     ("jobs", JOB, "succeeded", 7),
@@ -64,6 +68,7 @@ ROWS = [
     ("verdicts", VERDICT, "accepted", None),
     ("idempotency_keys", KEY, "x", 0),
     ("model_answers", ANSWER, "extract", 1),
+    ("store_items", ITEM, "x", 0),
 ]
 
 

@@ -25,6 +25,8 @@ ALTER TABLE messages DROP COLUMN states_wish, DROP COLUMN piece_ends, DROP COLUM
     DROP COLUMN piece_term_counts, DROP COLUMN piece_embeddings;
 ALTER TABLE sessions DROP COLUMN taught;
 DROP TABLE model_answers;
+DROP TABLE store_texts;
+DROP TABLE store_items;
 DROP INDEX api_keys_uk_key_prefix;
 CREATE UNIQUE INDEX api_keys_uk_key_prefix ON api_keys (key_prefix);
 DO $$

@@ -33,6 +33,9 @@ NOTHING = {"messages": "What time is it?"}
 # What a task of a graph wrote.
 WRITTEN = {"index": 0, "channel": "topic", "type": "null", "data": ""}
 
+# An item of a store.
+STORED = {"op": "put", "namespace": ["users", "{user_id}"], "key": "likes", "value": {"n": 1}}
+
 # A moment at which all rows are there.
 THEN = {"known_at": "2090-01-01T00:00:00Z"}
 
@@ -157,6 +160,21 @@ OPERATIONS = {
     "POST /v1/sessions/{session_id}/saver/copy": Call("write", {"target_session_id": "copy"}),
     "POST /v1/saver/prune": Call("write", {"session_ids": ["{session_id}"], "strategy": "delete"}),
     "POST /v1/saver/runs/delete": Call("write", {"run_ids": ["{extraction_id}"]}),
+    "POST /v1/store/batch": Call(
+        # What changes an item asks for more.
+        "read",
+        {
+            "operations": [
+                {"op": "get", "namespace": ["users", "{user_id}"], "key": "likes"},
+                {"op": "search", "namespace": ["users", "{user_id}"], "query": "green tea"},
+                {
+                    "op": "list_namespaces",
+                    "match": [{"type": "suffix", "path": ["{user_id}"]}],
+                },
+            ]
+        },
+    ),
+    "POST /v1/store/sweep": Call("write"),
     "POST /v1/blocks": Call("write", {"label": "notes", "user_id": "{user_id}"}),
     "GET /v1/blocks": Call("read", query={"user_id": "{user_id}"}),
     "GET /v1/blocks/{block_id}": Call("read"),
@@ -331,6 +349,14 @@ FURTHER = {
         "write", {"folder_name": "F", "scope": "project", "project_id": "{project_id}"}
     ),
     "GET /v1/folders (project)": Call("read", query={"project_id": "{project_id}"}),
+    "POST /v1/store/batch (owner)": Call(
+        "write", {"operations": [STORED | {"user_id": "{user_id}"}]}, creates=True
+    ),
+    "POST /v1/store/batch (put)": Call("write", {"operations": [STORED]}),
+    "POST /v1/store/batch (delete)": Call(
+        "write",
+        {"operations": [{"op": "delete", "namespace": ["users", "{user_id}"], "key": "likes"}]},
+    ),
     "GET /v1/folders (agent)": Call("read", query={"agent_id": "{agent_id}"}),
     "POST /v1/passages/search (user)": Call("read", {"query": "rent", "user_id": "{user_id}"}),
     "POST /v1/passages/search (project)": Call(

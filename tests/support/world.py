@@ -12,6 +12,7 @@ from app.identity.tenants.access import Access
 from app.identity.usage.answer_repository import AnswerRepository
 from app.identity.usage.repository import UsageRepository
 from app.memory.memories.bucket_repository import BucketRepository, VectorBucket
+from app.memory.store.namespaces import item_id, path_of
 from app.platform.database.base import new_id
 from app.platform.database.roles import OWNER
 from app.platform.jobs.orders import Order
@@ -141,6 +142,15 @@ async def keep_step(client: AsyncClient, session_id: str, checkpoint_id: str, ru
     await send(client, "PUT", path, params={"namespace": "child"}, json=step)
 
 
+async def store(client: AsyncClient, user_id: str) -> str:
+    """An item of a user in the application's store, which a search by meaning finds; its id."""
+    namespace = ["users", user_id.replace(".", "-")]
+    item = {"namespace": namespace, "key": "likes", "value": {"text": "Likes green tea."}}
+    body = {"operations": [{"op": "put", "user_id": user_id, "ttl_minutes": 1e6, **item}]}
+    await send(client, "POST", "/store/batch", json=body)
+    return item_id("/", path_of(namespace), "likes")
+
+
 async def show(runtime: Runtime, owner: Caller, session_id: str, memory_id: str) -> None:
     """A memory that stood in the session's context."""
     shown = Injections(runtime.database)
@@ -216,6 +226,7 @@ async def build_world(
         project_id=f"{mark}apollo",
     )
     related = await relate(client, f"{mark}ana", memory_id)
+    stored_id = await store(client, f"{mark}ana")
     block_id = await note(client, f"{mark}helper", f"{mark}ana")
     shelved = await shelve(
         runtime, client, owner, user_id=f"{mark}ana", agent_id=f"{mark}helper", mark=mark
@@ -259,6 +270,7 @@ async def build_world(
             "agent_memory_id": agent_memory_id,
             "block_id": block_id,
             "erasure_id": erasure_id,
+            "item_id": stored_id,
             "summary_id": summary_id,
             # Of a tool: what a path names besides ids.
             "name": "memory_save",

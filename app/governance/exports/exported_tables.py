@@ -47,6 +47,8 @@ NOUNS: Final[Mapping[str, str]] = {
     "profiles": "profile",
     "profile_values": "profile_value",
     "profile_history": "profile_history",
+    "store_items": "store_item",
+    "store_texts": "store_text",
     "folders": "folder",
     "agent_folders": "attached_folder",
     "files": "file",

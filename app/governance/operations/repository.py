@@ -15,6 +15,8 @@ from app.identity.tenants.access import Access
 from app.identity.usage.answer_repository import KEPT
 from app.identity.usage.models import PaidAnswer, Usage
 from app.memory.extraction.models import ExtractionRun
+from app.memory.store.models import StoreItem
+from app.memory.store.repository import expired
 from app.platform.database.base import TenantOwned
 from app.platform.database.engine import clock_of
 from app.platform.jobs.models import Job
@@ -66,7 +68,9 @@ class ExpiredRows(NamedTuple):
     rows: ColumnElement[bool]
 
 
-OLD: Final = ("jobs", "extraction_runs", "webhook_deliveries", "usage", "model_answers")
+OLD: Final = (
+    "jobs", "extraction_runs", "webhook_deliveries", "usage", "model_answers", "store_items",
+)  # fmt: skip
 """Names of the tables whose old rows are deleted."""
 
 
@@ -123,6 +127,7 @@ def _old_rows(retention: Retention, now: Any) -> Mapping[str, ExpiredRows]:
             (PaidAnswer.answer_key,),
             PaidAnswer.create_time <= now - retention.answers,
         ),
+        "store_items": ExpiredRows(StoreItem, (StoreItem.item_id,), expired(now)),
     }
 
 

@@ -34,6 +34,7 @@ from app.memory.memories.models import (
 )
 from app.memory.memories.refreshes import GRAPH_REFRESH, PROFILE
 from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
+from app.memory.store.models import StoreItem, StoreText
 from app.platform.database.base import TenantOwned
 from app.platform.jobs.models import Job
 from app.platform.outbox.models import WebhookDelivery
@@ -111,6 +112,7 @@ class Holdings:
             # What was read from their documents goes before the documents, which say whose it is.
             ("memories", Memory, theirs),
             *self._documents(Folder.user_id == user_id),
+            *self._store(StoreItem.user_id == user_id),
             ("buckets", MemoryBucket, or_(
                 _bucket("user", user_id),
                 and_(MemoryBucket.scope == "session", MemoryBucket.scope_id.in_(sessions)),
@@ -209,6 +211,7 @@ class Holdings:
                 self._about_files(folders),
             )),
             *self._documents(Folder.agent_id == agent_id, of_agent=agent_id),
+            *self._store(StoreItem.agent_id == agent_id),
             *rest,
             ("buckets", MemoryBucket, or_(
                 _bucket("agent", agent_id),
@@ -336,6 +339,13 @@ class Holdings:
             ("files", File, File.folder_id.in_(folders)),
             ("attached_folders", AgentFolder, attached),
             ("folders", Folder, own),
+        ]
+
+    def _store(self, own: ColumnElement[bool]) -> list[Holding]:
+        items = self._ids(StoreItem, StoreItem.item_id, own)
+        return [
+            ("store_texts", StoreText, StoreText.item_id.in_(items)),
+            ("store_items", StoreItem, own),
         ]
 
     def _about_files(self, folders: Select[Any]) -> ColumnElement[bool]:

@@ -1,0 +1,1 @@
+"""Items that applications keep in namespaces, such as LangGraph's long-term memory."""

@@ -1,0 +1,30 @@
+"""What can go wrong with the items of a store."""
+
+from app.errors import UnprocessableError
+
+
+class StoreAnswerTooLargeError(UnprocessableError):
+    code = "store_answer_too_large"
+    title = "Answer would be too large"
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(
+            f"The items that were asked for have more than {limit} bytes together. Ask for fewer "
+            "in one request, with `limit` and `offset`.",
+            limit=limit,
+        )
+
+
+class TooManyTextsError(UnprocessableError):
+    code = "too_many_texts"
+    title = "Too many texts to index"
+
+    def __init__(self, ordinal: int, found: int, limit: int) -> None:
+        super().__init__(
+            f"The paths in `index` lead to {found} texts of this item, and {limit} are indexed at "
+            "most. Nothing was written.",
+            limit=limit,
+            errors=[
+                {"location": ["body", "operations", str(ordinal), "index"], "detail": "too many"}
+            ],
+        )
