@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+import warnings
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,11 +17,15 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.store.base import GetOp, ListNamespacesOp, PutOp, SearchOp
-from langmem import create_manage_memory_tool, create_search_memory_tool
 
 from kemem import ApiError, AsyncMemory
 from kemem.langgraph import KeMemStore
 from tests.support.tenants import Caller
+
+with warnings.catch_warnings():
+    # What it imports itself has warnings of LangGraph.
+    warnings.simplefilter("ignore")
+    from langmem import create_manage_memory_tool, create_search_memory_tool
 
 
 class Wire(ASGITransport):
