@@ -126,7 +126,10 @@ async def estimate_of(
             extraction += user.extraction(chat.tokens - before, statements)
             reconciliation += user.reconciliation(statements)
             user.add(statements)
-        shown = sum(message_tokens(counter, content=one.content) for one in messages)
+        shown = sum(
+            message_tokens(counter, content=one.content, content_parts=one.content_parts)
+            for one in messages
+        )
         if shown >= window_tokens:
             calls = math.ceil(len(messages) / MOST_MESSAGES)
             summary += Asked(calls, shown, calls * _SUMMARY)
@@ -187,7 +190,8 @@ def _stored(conversation: Conversation) -> list[Message]:
         Message(
             message_id=message["message_id"],
             role=message["role"],
-            content=message["content"],
+            content=content if isinstance(content, str) else "",
+            content_parts=None if isinstance(content, str) else content,
             name=message["name"],
             metadata_=message["metadata"],
             sequence_no=number,
@@ -195,6 +199,7 @@ def _stored(conversation: Conversation) -> list[Message]:
             create_time=now,
         )
         for number, message in enumerate(conversation.to_append(), 1)
+        for content in [message["content"]]
     ]
 
 

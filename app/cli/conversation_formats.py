@@ -16,7 +16,9 @@ from app.cli.conversation_messages import (
     Spoken,
     child,
     digest,
+    file_parts,
     objects,
+    parts_of,
     role_of,
     said,
     text_of,
@@ -139,14 +141,14 @@ def _add(
     if content is not None and not isinstance(content, str | list):
         raise UnreadableError(place, "content is neither a text nor a list of parts")
     name, message_id = (text_of(message, field, place) for field in ("name", "message_id"))
-    text = said(content)
+    text, parts = said(content), parts_of(content)
     if role == "tool" or (message.get("tool_calls") and not text):
         conversation.left_out["tools"] += 1
-    elif not text:
+    elif not text and not parts:
         conversation.left_out["no text"] += 1
     else:
         conversation.messages.append(
-            Spoken(role, text, said_at, name=name, message_id=message_id, place=place)
+            Spoken(role, text, said_at, None, name, message_id, parts, place)
         )
 
 
@@ -167,17 +169,18 @@ def _of_chatgpt(record: Record, now: datetime) -> Conversation:
         content, metadata = child(message, "content", at), child(message, "metadata", at)
         if not message:
             continue
-        role, text = role_of(child(message, "author", at), "role", at), said(content.get("parts"))
+        role, given = role_of(child(message, "author", at), "role", at), content.get("parts")
+        text, parts = said(given), parts_of(given)
         if role == "system" or metadata.get("is_visually_hidden_from_conversation"):
             conversation.left_out["hidden"] += 1
         elif role == "tool" or (message.get("recipient") or "all") != "all":
             conversation.left_out["tools"] += 1
-        elif content.get("content_type") not in {"text", "multimodal_text"} or not text:
+        elif content.get("content_type") not in {"text", "multimodal_text"} or not (text or parts):
             conversation.left_out["no text"] += 1
         else:
             said_at = time_of(message, "create_time", at, now) or start
             conversation.messages.append(
-                Spoken(role, text, said_at, key=str(message.get("id")), place=at)
+                Spoken(role, text, said_at, str(message.get("id")), parts=parts, place=at)
             )
     return conversation
 
@@ -199,12 +202,14 @@ def _of_claude(record: Record, now: datetime) -> Conversation:
         at = f"{place}, message {message.get('uuid')}"
         role = role_of(message, "sender", at)
         text = said(message.get("content")) or said(message.get("text"))
-        if not text:
+        files = file_parts(message)
+        if not text and not files:
             conversation.left_out["no text"] += 1
             continue
+        parts = [{"type": "text", "text": text}, *files] if text and files else files or None
         said_at = time_of(message, "created_at", at, now)
         conversation.messages.append(
-            Spoken(role, text, said_at, key=str(message.get("uuid")), place=at)
+            Spoken(role, text, said_at, str(message.get("uuid")), parts=parts, place=at)
         )
     return conversation
 

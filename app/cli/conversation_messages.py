@@ -4,7 +4,7 @@ Every message gets an id that is the same each time it is read, so that an impor
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -15,6 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 from app.cli.conversation_records import UnreadableError
 from app.conversation.messages.capture import CLOCKS_APART, FIRST_YEAR
 from app.conversation.messages.schemas import MessageCreate
+from app.language.llm.content_parts import read_part
 from app.platform.values.fields import Id
 
 ROLES: Final = {
@@ -32,6 +33,8 @@ class Spoken:
     """A message of a file.
 
     Args:
+        content: its text.
+        parts: all of it, where it has more than text.
         key: what the file calls it.
         message_id: the id that it is to have, where the file says so.
 
@@ -43,6 +46,7 @@ class Spoken:
     key: str | None = None
     name: str | None = None
     message_id: str | None = None
+    parts: Sequence[dict[str, Any]] | None = None
     place: str = field(default="", compare=False)
 
 
@@ -106,7 +110,7 @@ class Conversation:
             message = {
                 "message_id": one.message_id or f"imported-{key}",
                 "role": one.role,
-                "content": one.content,
+                "content": one.parts or one.content,
                 "name": one.name,
                 "metadata": {"client_time": one.said_at.isoformat()} if one.said_at else {},
             }
@@ -127,8 +131,47 @@ def said(content: Any) -> str:
             text = piece.get("text")
         if isinstance(text, str) and str(kind) in TEXTS and text.strip():
             texts.append(text)
-    # PostgreSQL keeps neither half a surrogate pair nor NUL.
-    return "\n".join(texts).encode(errors="replace").decode().replace("\0", "")
+    return _storable("\n".join(texts))
+
+
+def parts_of(content: Any) -> list[dict[str, Any]] | None:
+    """The parts of a content that has more than text, in order; None where it has not.
+
+    Exports of ChatGPT name a type of their own and say where the data are.
+    """
+    found = [_part(one) for one in content] if isinstance(content, list) else []
+    shown = [part for part in found if not read_part(part).is_for_model]
+    return shown if any(not read_part(part).is_said for part in shown) else None
+
+
+def file_parts(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """The files that an export of Claude names beside a message."""
+    named = [*(fields.get("attachments") or ()), *(fields.get("files") or ())]
+    names = (one.get("file_name") for one in named if isinstance(one, dict))
+    return [
+        {"type": "file", "filename": _storable(name)} for name in names if isinstance(name, str)
+    ]
+
+
+def _part(one: Any) -> dict[str, Any]:
+    if not isinstance(one, dict):
+        return {"type": "text", "text": _storable(one if isinstance(one, str) else "")}
+    kind = one.get("type") or one.get("content_type") or "text"
+    if kind in TEXTS:
+        return {"type": "text", "text": _storable(str(one.get("text") or ""))}
+    if "type" in one or not _is_text(one.get("asset_pointer")):
+        return one
+    kind = next((known for known in ("image", "audio") if known in kind), kind)
+    return {"type": kind, "file_id": one["asset_pointer"]}
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _storable(text: str) -> str:
+    """PostgreSQL keeps neither half a surrogate pair nor NUL."""
+    return text.encode(errors="replace").decode().replace("\0", "")
 
 
 def role_of(fields: Mapping[str, Any], name: str, place: str) -> str:

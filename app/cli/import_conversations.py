@@ -24,6 +24,7 @@ from app.conversation.messages.schemas import BATCH
 from app.platform.values.fields import Id
 from app.runtime import utc_now
 from kemem import Memory
+from kemem.calls import json_bytes
 from kemem.errors import ApiError, KememError, NotFoundError
 from kemem.sessions import Extraction, Message
 
@@ -36,7 +37,7 @@ ROUNDS: Final = 5
 LEFT_OUT: Final = "before stored ones are left out: they were deleted, or are new in the file"
 
 CONVERSATION_CODES: Final = {"id_not_allowed", "rate_limited"}
-"""Refusals besides 409 and 422 that are about one conversation."""
+"""Refusals besides 409, 413 and 422 that are about one conversation."""
 
 QUOTA_EXHAUSTED: Final = "quota_exhausted"
 
@@ -226,7 +227,7 @@ def _import(
             raise StoppedError(error.detail) from error
         if error.code == "model_unavailable":
             return f"it is imported, but not read yet: {error.detail}"
-        if error.status in {409, 422} or error.code in CONVERSATION_CODES:
+        if error.status in {409, 413, 422} or error.code in CONVERSATION_CODES:
             return f"{error.status} {error.code}: {error.detail}"
         raise
 
@@ -258,7 +259,7 @@ def _batches(messages: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]
     batch: list[dict[str, Any]] = []
     size = 0
     for one in messages:
-        more = len(one["content"].encode())
+        more = len(json_bytes(one))
         if batch and (len(batch) == BATCH or size + more > BATCH_BYTES):
             yield batch
             batch, size = [], 0

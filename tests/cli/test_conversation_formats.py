@@ -98,6 +98,7 @@ class TestShapes:
             ("system", "Be brief."), ("user", "A picture:"), ("assistant", "A tree."),
         ]  # fmt: skip
         assert one.left_out == {"tools": 2}
+        assert one.to_append()[1]["content"] == parts
         assert {said.said_at for said in one.messages} == {datetime.fromtimestamp(1700000000, UTC)}
         assert one.to_append()[2]["message_id"] == "mine"
 
@@ -159,9 +160,36 @@ class TestShapes:
 
         found = read(tmp_path, json.dumps(export))
 
-        assert contents(found) == [["Text.", "Blocks."]]
+        assert contents(found) == [["Text.", "Blocks.", ""]]
         assert found.conversations[0].session_id == "claude-u-1"
-        assert found.left_out == {"no text": 1}
+        assert [one["content"] for one in found.conversations[0].to_append()] == [
+            "Text.", "Blocks.", [{"type": "file", "filename": "a.png"}],
+        ]  # fmt: skip
+
+    def test_images_of_chatgpt_are_named_with_where_they_are(self, tmp_path: Path) -> None:
+        image = {"content_type": "image_asset_pointer", "asset_pointer": "file-service://f1"}
+        sound = {"content_type": "audio_asset_pointer", "asset_pointer": "sediment://f2"}
+        heard = {"content_type": "audio_transcription", "text": "Hello."}
+        given = {"content_type": "multimodal_text"}
+        export = chatgpt(
+            node("a", "root", content=given | {"parts": [image, "Which\0 breed?"]}),
+            node("b", "a", content=given | {"parts": [image]}),
+            node("c", "b", content=given | {"parts": [heard, sound]}),
+            node("d", "c", content=given | {"parts": ["Only text.", ""]}),
+        )
+
+        [one] = read(tmp_path, json.dumps(export)).conversations
+
+        picture = {"type": "image", "file_id": "file-service://f1"}
+        assert [message["content"] for message in one.to_append()] == [
+            [picture, {"type": "text", "text": "Which breed?"}],
+            [picture],
+            [{"type": "text", "text": "Hello."}, {"type": "audio", "file_id": "sediment://f2"}],
+            "Only text.",
+        ]
+        assert [message.content for message in one.messages] == [
+            "Which breed?", "", "Hello.", "Only text.",
+        ]  # fmt: skip
 
     def test_claude_with_parents_shows_the_branch_of_the_newest(self, tmp_path: Path) -> None:
         def message(name: str, parent: str) -> dict[str, Any]:
