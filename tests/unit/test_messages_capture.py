@@ -253,6 +253,25 @@ class TestContent:
     def test_every_shape_has_its_text(self, content: Any, parts: Any, text: str) -> None:
         assert said_text(content, parts) == text
 
+    def test_what_was_sent_with_words_is_named_beside_them(self) -> None:
+        picture = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBO"}}
+        parts = [{"type": "text", "text": "My dog."}, picture, {"type": "thinking"}]
+
+        [turn] = readable([user("", parts=parts)], TAGS).turns
+
+        assert (turn.text, turn.parts) == ("My dog.", ("[image, png, 3 bytes]",))
+
+    def test_base64_in_a_text_is_not_read(self) -> None:
+        text = f"I live in ![x](data:image/png;base64,{'A' * 90_000}) Bonn."
+
+        reading = readable([user(text)], TAGS)
+
+        assert [turn.text for turn in reading.turns] == [
+            "I live in ![x]([image, png, 68 kB]) Bonn."
+        ]
+        assert reading.cut == []
+        assert said_text(text) == text
+
     def test_blocks_are_taken_out_of_parts_too(self) -> None:
         parts = [{"type": "text", "text": UPLOAD}, {"type": "text", "text": "看看这个"}]
 

@@ -24,6 +24,10 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}\Z")
 _COUNTED_BY_ROUTE = re.compile(r"/v1/folders/[^/]+/files/?\Z")
 """Paths of uploads: files have a limit of their own, and are not held in memory."""
 
+IMPORT_BYTES = 1024 * 1024
+"""What a part of an import may have beyond other requests: a message that was as large as a request
+comes back with its vectors."""
+
 CLIENT_GONE = 499
 """Never sent: counted and logged when the caller disconnected before the answer."""
 _QUIET = {"/livez", "/readyz", "/metrics"}
@@ -107,9 +111,10 @@ class RequestMiddleware:
         if scope["method"] == "POST" and _COUNTED_BY_ROUTE.fullmatch(scope["path"]):
             await self._app(scope, receive, send)
             return
+        most = self._max_bytes + (IMPORT_BYTES if scope["path"] == "/v1/import" else 0)
         declared = _header(scope, b"content-length")
-        if declared is not None and declared.isdigit() and int(declared) > self._max_bytes:
-            await self._too_large(scope)(scope, receive, send)
+        if declared is not None and declared.isdigit() and int(declared) > most:
+            await self._too_large(scope, most)(scope, receive, send)
             return
         # A chunked body declares nothing, so it is counted as it comes.
         chunked = declared is None and _header(scope, b"transfer-encoding") is not None
@@ -124,13 +129,13 @@ class RequestMiddleware:
                 return
             body += message.get("body", b"")
             more = message.get("more_body", False)
-            if len(body) > self._max_bytes:
-                await self._too_large(scope)(scope, receive, send)
+            if len(body) > most:
+                await self._too_large(scope, most)(scope, receive, send)
                 return
         await self._app(scope, _replay(bytes(body), receive), send)
 
-    def _too_large(self, scope: Scope) -> ASGIApp:
-        limit = f"at most {self._max_bytes} bytes"
+    def _too_large(self, scope: Scope, most: int) -> ASGIApp:
+        limit = f"at most {most} bytes"
         return problems.answer(
             scope,
             status=413,
@@ -138,7 +143,7 @@ class RequestMiddleware:
             title="Body too large",
             detail=f"A request body has {limit}. Send it in several requests.",
             members={
-                "limit": self._max_bytes,
+                "limit": most,
                 "errors": [{"location": ["body"], "detail": limit}],
             },
             headers={"Connection": "close"},

@@ -86,6 +86,18 @@ def test_it_says_who_it_is(extractor: ModelExtractor):
     assert extractor.prompt_version == "extraction/10"
 
 
+async def test_what_came_with_a_message_is_named_behind_it(
+    server: OpenAIServer, extractor: ModelExtractor
+):
+    server.chat.script(remembers())
+    said = turn("My dog.", parts=("[image, png, 84 kB]", "[file, lease.pdf, 1 kB]"))
+
+    made = await asked(server, extractor, request(said))
+
+    [line] = lines_of(made)
+    assert line["text"] == "My dog. [image, png, 84 kB] [file, lease.pdf, 1 kB]"
+
+
 class TestAnswer:
     async def test_becomes_proposals_in_order(
         self, server: OpenAIServer, extractor: ModelExtractor
