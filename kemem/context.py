@@ -183,7 +183,9 @@ class Context(Answer):
     session_id: str
     render: str = "openai"
     prompt: str = ""
-    messages: tuple[Mapping[str, Any], ...] = ()
+    messages: tuple[Any, ...] = ()
+    """Dictionaries as the SDK of the provider takes them. `render` chooses the form, so a type
+    checker sees `Any`, which fits the `messages` of every SDK."""
     summary: str | None = None
     parts: tuple[ContextPart, ...] = ()
     used: tuple[UsedMemory, ...] = ()

@@ -11,7 +11,8 @@ from kemem.answers import Answer, Listing
 class Tools(Answer):
     """Tools that a model may call; pass `tools` to the provider unchanged."""
 
-    tools: tuple[Mapping[str, Any], ...] = ()
+    tools: tuple[Any, ...] = ()
+    """Dictionaries as the provider's SDK takes them; `format` chooses the form."""
     names: tuple[str, ...] = ()
 
 
@@ -35,8 +36,8 @@ class ToolResult(Answer):
         return self.result or self.error or ""
 
     @property
-    def message(self) -> dict[str, Any]:
-        """The tool message to send to the provider and to `append`.
+    def message(self) -> Any:
+        """The tool message, a dictionary, to send to the provider and to `append`.
 
         Raises:
             ValueError: the call was made without a `tool_call_id`.
