@@ -138,7 +138,6 @@ from kemem.projects import (
 from kemem.sessions import (
     Appended,
     Extraction,
-    ForkOrigin,
     HitPiece,
     Message,
     MessageHit,
@@ -149,7 +148,6 @@ from kemem.sessions import (
     Pressure,
     Scheduled,
     Session,
-    SessionForked,
 )
 from kemem.tools import Processor, Processors, ToolResult, Tools
 from kemem.version import __version__
@@ -216,7 +214,6 @@ __all__ = [
     "ForgettingRun",
     "ForgettingShadow",
     "Forgotten",
-    "ForkOrigin",
     "Graph",
     "GraphChange",
     "GraphChangeList",
@@ -275,7 +272,6 @@ __all__ = [
     "ScoreParts",
     "SearchResults",
     "Session",
-    "SessionForked",
     "ShownWindow",
     "Snapshot",
     "Snapshots",

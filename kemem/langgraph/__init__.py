@@ -1,10 +1,25 @@
-"""`KeMemSaver` and `KeMemStore`, for agents of LangGraph and LangChain.
+"""KeMem for agents of LangGraph and LangChain: `KeMemSaver`, `KeMemStore` and `KeMemMiddleware`.
 
-Needs the extra: `pip install "kemem-client[langgraph]"`.
+They need the extra `pip install "kemem-client[langgraph]"`, `KeMemMiddleware` instead
+`pip install "kemem-client[langchain]"`.
 """
+
+from typing import TYPE_CHECKING, Any
 
 from kemem.langgraph.saver import PER_RUN, KeMemSaver
 from kemem.langgraph.store import KeMemStore
 from kemem.langgraph.threads import session_id_of
 
-__all__ = ["PER_RUN", "KeMemSaver", "KeMemStore", "session_id_of"]
+if TYPE_CHECKING:
+    from kemem.langgraph.middleware import KeMemMiddleware
+
+__all__ = ["PER_RUN", "KeMemMiddleware", "KeMemSaver", "KeMemStore", "session_id_of"]
+
+
+def __getattr__(name: str) -> Any:
+    """Load what needs LangChain when it is asked for."""
+    if name == "KeMemMiddleware":
+        from kemem.langgraph.middleware import KeMemMiddleware
+
+        return KeMemMiddleware
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

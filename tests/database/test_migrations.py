@@ -209,7 +209,6 @@ COLUMNS = {
         + REQUIRED,  # + summaries in the window
         "summary_tokens": "bigint" + REQUIRED,
         "window_policy": "jsonb",  # + own policy
-        "forked_from": "jsonb",  # + where a fork began
         "version": "bigint" + REQUIRED,  # + optimistic locking
         "create_time": TIME + REQUIRED,
         "update_time": TIME + REQUIRED,
@@ -229,7 +228,6 @@ COLUMNS = {
         "name": "character varying(255)",  # + calls of tools
         "metadata": "jsonb" + REQUIRED,
         "parent_message_id": ID,
-        "copied_from": ID,  # + what a fork has from elsewhere
         "input_hash": "bytea",  # + what a processor changed can be sent again
         "captured": "boolean" + REQUIRED,  # + what extraction leaves out
         "create_time": TIME + REQUIRED,

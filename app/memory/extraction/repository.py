@@ -21,7 +21,6 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import undefer
 
 from app.conversation.messages.models import Message
 from app.conversation.sessions.models import Session
@@ -76,13 +75,8 @@ class ExtractionRepository:
     async def after(
         self, session_id: str, sequence_no: int, *, limit: int, to: int | None = None
     ) -> Sequence[Message]:
-        """Messages behind a place, up to `to` at the most, in order.
-
-        Copies in a fork are not among them: they are read where they were said.
-        """
-        statement = self._messages(session_id).where(
-            Message.sequence_no > sequence_no, Message.copied_from.is_(None)
-        )
+        """Messages behind a place, up to `to` at the most, in order."""
+        statement = self._messages(session_id).where(Message.sequence_no > sequence_no)
         if to is not None:
             statement = statement.where(Message.sequence_no <= to)
         rows = await self._db.scalars(statement.order_by(Message.sequence_no).limit(limit))
@@ -141,10 +135,8 @@ class ExtractionRepository:
         return [Recalled(*row) for row in rows]
 
     def _messages(self, session_id: str) -> Any:
-        return (
-            select(Message)
-            .where(Message.tenant_id == self._tenant_id, Message.session_id == session_id)
-            .options(undefer(Message.copied_from))
+        return select(Message).where(
+            Message.tenant_id == self._tenant_id, Message.session_id == session_id
         )
 
     async def hold(self, session_id: str | None, user_id: str | None) -> None:

@@ -1,0 +1,233 @@
+"""`KeMemMiddleware` in agents of `create_agent` with scripted models, against the whole service."""
+
+import logging
+from collections.abc import AsyncIterator, Callable
+from typing import Any
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from httpx import ASGITransport
+from langchain.agents import create_agent
+from langchain.agents.middleware import HumanInTheLoopMiddleware
+from langchain_core.language_models import BaseChatModel
+from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+
+from kemem import AsyncMemory, ConnectionFailedError
+from kemem.langgraph import KeMemMiddleware
+from tests.support.tenants import Caller
+
+Script = Callable[[list[BaseMessage]], AIMessage]
+
+
+class ScriptedModel(BaseChatModel):
+    """Says what its script says to the messages, and keeps what it was sent."""
+
+    script: Script
+    seen: list[list[BaseMessage]] = []
+
+    @property
+    def _llm_type(self) -> str:
+        return "scripted"
+
+    def bind_tools(self, tools: Any, **_options: Any) -> "ScriptedModel":
+        return self
+
+    def _generate(self, messages: list[BaseMessage], *_rest: Any, **_options: Any) -> ChatResult:
+        self.seen.append(messages)
+        return ChatResult(generations=[ChatGeneration(message=self.script(messages))])
+
+
+class Switch(ASGITransport):
+    """The service, or nothing at all."""
+
+    def __init__(self, app: FastAPI) -> None:
+        super().__init__(app.state.reached, raise_app_exceptions=False)
+        self.off = False
+        self.sent: list[str] = []
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        if self.off:
+            raise httpx.ConnectError("refused")
+        self.sent.append(f"{request.method} {request.url.path}")
+        return await super().handle_async_request(request)
+
+
+@pytest.fixture
+def wire(app: FastAPI) -> Switch:
+    return Switch(app)
+
+
+@pytest.fixture
+async def memory(wire: Switch, acme: Caller) -> AsyncIterator[AsyncMemory]:
+    http = httpx.AsyncClient(transport=wire)
+    async with AsyncMemory("http://test", acme.key, http_client=http, max_retries=0) as opened:
+        yield opened
+
+
+@tool
+def look_up(word: str) -> str:
+    """Look a word up."""
+    size = int(word) if word.isdigit() else 20
+    return f"{word}: " + "枫叶 maple " * size
+
+
+def echo(messages: list[BaseMessage]) -> AIMessage:
+    return AIMessage(f"You said: {messages[-1].text}")
+
+
+def looks_up(messages: list[BaseMessage]) -> AIMessage:
+    """Looks one word up, then answers."""
+    if isinstance(messages[-1], ToolMessage):
+        return AIMessage("It is a tree.")
+    call = {"name": "look_up", "args": {"word": "枫"}, "id": f"call-{len(messages)}"}
+    return AIMessage("", tool_calls=[call])
+
+
+def at(thread: str, **more: Any) -> Any:
+    return {"configurable": {"thread_id": thread, **more}}
+
+
+def agent_of(memory: AsyncMemory, model: ScriptedModel, **options: Any) -> Any:
+    more = options.pop("middleware", [])
+    saver = options.pop("checkpointer", None) or InMemorySaver()
+    return create_agent(
+        model,
+        [look_up],
+        system_prompt="You are terse.",
+        middleware=[KeMemMiddleware(memory, **({"user_id": "ana"} | options)), *more],
+        checkpointer=saver,
+    )
+
+
+async def stored(memory: AsyncMemory, session: str) -> list[tuple[str, str]]:
+    return [(one.role, one.content[:40]) for one in await memory.messages(session, None)]
+
+
+async def test_second_thread_knows_what_the_first_said(memory: AsyncMemory) -> None:
+    model = ScriptedModel(script=echo)
+    agent = agent_of(memory, model)
+    await agent.ainvoke(
+        {"messages": [("user", "My dog is called Biscuit. 我住在慕尼黑。")]}, at("one")
+    )
+    await memory.extract("one", wait=True)
+
+    await agent.ainvoke({"messages": [("user", "What is my dog called?")]}, at("two"))
+
+    system, *messages = model.seen[-1]
+    assert system.text.startswith("You are terse.\n\n")
+    assert "Biscuit" in system.text
+    assert [one.text for one in messages] == ["What is my dog called?"]
+    other = await agent_of(memory, model, user_id="ben").ainvoke(
+        {"messages": [("user", "What is my dog called?")]}, at("three")
+    )
+    assert "Biscuit" not in model.seen[-1][0].text
+    assert len(other["messages"]) == 2
+
+
+async def test_turns_are_appended_once_and_in_order(memory: AsyncMemory, wire: Switch) -> None:
+    model = ScriptedModel(script=looks_up)
+    agent = agent_of(memory, model)
+    for text in ("What is 枫?", "And again?"):
+        await agent.ainvoke({"messages": [("user", text)]}, at("trip"))
+
+    said = await stored(memory, "trip")
+
+    assert [role for role, _ in said] == ["user", "assistant", "tool", "assistant"] * 2
+    assert said[0] == ("user", "What is 枫?")
+    assert said[3] == ("assistant", "It is a tree.")
+    # Two requests for a call of the model, one at the end, and one where nothing was known yet.
+    assert wire.sent.count("POST /v1/sessions/trip/messages") == 6
+    assert wire.sent.count("POST /v1/sessions/trip/context") == 4
+    assert wire.sent.count("GET /v1/sessions/trip/messages") == 2
+
+
+async def test_service_that_is_away_breaks_nothing_and_loses_nothing(
+    memory: AsyncMemory, wire: Switch, caplog: pytest.LogCaptureFixture
+) -> None:
+    model = ScriptedModel(script=looks_up)
+    agent = agent_of(memory, model)
+    await agent.ainvoke({"messages": [("user", "What is 枫?")]}, at("trip"))
+    wire.off = True
+    with caplog.at_level(logging.WARNING, "kemem.langgraph"):
+        done = await agent.ainvoke({"messages": [("user", "Are you there?")]}, at("trip"))
+
+    assert done["messages"][-1].text == "It is a tree."
+    assert [one.text for one in model.seen[-2]][-1] == "Are you there?"
+    told = [one.getMessage() for one in caplog.records]
+    assert len(told) == 3
+    assert all("connection_failed" in one and "there?" not in one for one in told)
+
+    wire.off = False
+    await agent.ainvoke({"messages": [("user", "Back again.")]}, at("trip"))
+    said = await stored(memory, "trip")
+    assert [role for role, _ in said] == ["user", "assistant", "tool", "assistant"] * 3
+    assert said[4] == ("user", "Are you there?")
+
+    wire.off = True
+    with pytest.raises(ConnectionFailedError):
+        await agent_of(memory, model, required=True).ainvoke(
+            {"messages": [("user", "Now?")]}, at("trip")
+        )
+
+
+async def test_human_decision_is_awaited_before_the_call_is_stored(memory: AsyncMemory) -> None:
+    model = ScriptedModel(script=looks_up)
+    human = HumanInTheLoopMiddleware(interrupt_on={"look_up": True})
+    agent = agent_of(memory, model, middleware=[human])
+    await agent.ainvoke({"messages": [("user", "What is 枫?")]}, at("trip"))
+    assert await stored(memory, "trip") == [("user", "What is 枫?")]
+
+    edit = {"type": "edit", "edited_action": {"name": "look_up", "args": {"word": "7"}}}
+    done = await agent.ainvoke(Command(resume={"decisions": [edit]}), at("trip"))
+
+    rows = await memory.messages("trip", None)
+    assert [one.role for one in rows] == ["user", "assistant", "tool", "assistant"]
+    assert rows[2].tool_call_id == rows[1].tool_calls[0]["id"] == "call-2"
+    assert [one.content for one in rows] == [one.text for one in done["messages"]]
+
+
+async def test_caller_that_sends_the_conversation_each_time_stores_it_once(
+    memory: AsyncMemory,
+) -> None:
+    model = ScriptedModel(script=echo)
+    agent = create_agent(model, [], middleware=[KeMemMiddleware(memory, user_id="ana")])
+    said: list[tuple[str, str]] = []
+    for text in ("ok", "好", "ok", "ok"):
+        said.append(("user", text))
+        done = await agent.ainvoke({"messages": said}, at("trip"))
+        said.append(("assistant", done["messages"][-1].text))
+        # A retry.
+        await agent.ainvoke({"messages": said[:-1]}, at("trip"))
+
+    assert await stored(memory, "trip") == said
+    assert [one.text for one in model.seen[-1]] == [text for _, text in said[:-1]]
+
+
+async def test_regenerated_reply_replaces_the_other_and_branch_keeps_what_was_said(
+    memory: AsyncMemory,
+) -> None:
+    number = iter(range(100))
+    model = ScriptedModel(script=lambda _messages: AIMessage(f"Reply {next(number)}."))
+    agent = agent_of(memory, model)
+    for text in ("one", "two"):
+        await agent.ainvoke({"messages": [("user", text)]}, at("trip"))
+    past = [one async for one in agent.aget_state_history(at("trip"))]
+    asked = next(one for one in past if one.next == ("model",))
+
+    await agent.ainvoke(None, asked.config)
+
+    assert await stored(memory, "trip") == [
+        ("user", "one"), ("assistant", "Reply 0."), ("user", "two"), ("assistant", "Reply 2."),
+    ]  # fmt: skip
+    after_one = next(one for one in past if one.next == () and len(one.values["messages"]) == 2)
+    await agent.ainvoke({"messages": [("user", "three")]}, after_one.config)
+    assert [text for _, text in await stored(memory, "trip")] == [
+        "one", "Reply 0.", "two", "Reply 2.", "three", "Reply 3.",
+    ]  # fmt: skip
+    # The model sees its own branch alone.
+    assert [one.text for one in model.seen[-1][1:]] == ["one", "Reply 0.", "three"]
