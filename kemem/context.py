@@ -209,6 +209,28 @@ class Context(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InjectedContext(Answer):
+    """A content that contexts of a session had, and what was put into it."""
+
+    content_sha256: str
+    memory_ids: tuple[str, ...] = ()
+    passage_ids: tuple[str, ...] = ()
+    message_ids: tuple[str, ...] = ()
+    """Of the messages of which it had excerpts."""
+    tokens: int = 0
+    memory_tokens: int = 0
+    first_at: datetime | None = None
+    last_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class InjectedContexts(Listing[InjectedContext]):
+    """What contexts of a session had, newest first."""
+
+    results: tuple[InjectedContext, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Summary(Answer):
     """A text that replaces messages in the window, or several older summaries."""
 

@@ -161,13 +161,16 @@ class ContextOptions(TypedDict, total=False):
     `{{ names }}` in the system prompt; `include` turns parts off by name;
     `memories` restricts them, for example `{"memory_types": [...]}`; `strategy` selects messages,
     for example `{"name": "last_messages", "count": 20}`; `clear_tool_results` removes older tool
-    results, for example `{"keep": 3}`;
+    results, for example `{"keep": 3}`; `tools` are the definitions that you send with it, which
+    count, or `tools_tokens` what they take;
     `passages` adds passages of documents, for example `{"limit": 5}`. `excerpts` restricts the
     pieces of earlier messages, for example `{"tokens": 800}`.
     """
 
     messages: Sequence[Mapping[str, Any]] | None
     window_tokens: int | None
+    tools: Sequence[Mapping[str, Any]] | None
+    tools_tokens: int | None
     system_prompt_mode: Literal["replace", "extend"]
     context: Mapping[str, Any] | None
     strategy: Mapping[str, Any] | None

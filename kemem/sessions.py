@@ -142,7 +142,7 @@ class Pressure(Answer):
 
     level: str = "ok"
     tokens: int = 0
-    """Input tokens: messages in the window, summaries and the reserve."""
+    """All that is sent: messages, summaries, instructions, tools, blocks, what is remembered."""
     budget_tokens: int = 0
     share: float = 0.0
     """`tokens` as a share of the budget; may exceed 1."""
@@ -150,7 +150,7 @@ class Pressure(Answer):
     """A text for the model, from level warn on."""
     counter: str = ""
     compaction_job_id: str | None = None
-    """The job that will compact the session, if this append started one."""
+    """The job that will compact the session, while it is there."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -43,6 +43,7 @@ from app.prompting.checkpoints.models import (
     SaverWrite,
 )
 from app.prompting.compaction.models import SessionSummary
+from app.prompting.context.models import InjectedContext
 from app.prompting.documents.models import AgentFolder, File, FileChunk, Folder, Passage
 
 TABLES = (
@@ -50,8 +51,9 @@ TABLES = (
     Memory, MemoryHistory, MemoryBucket, GateDecision, MemoryFeedback, Job, ExtractionRun, Usage,
     PaidAnswer, Webhook, WebhookDelivery, SessionState, SessionStateSnapshot, SessionSummary,
     Checkpoint, CheckpointArchive, Approval, SaverCheckpoint, SaverValue, SaverChunk, SaverWrite,
-    Block, AgentBlock, BlockHistory, ContextInjection, GraphEntity, GraphAlias, GraphRelation,
-    GraphMention, GraphChange, StoreItem, StoreText, Profile, ProfileValue, ProfileHistory, Folder,
+    Block, AgentBlock, BlockHistory, ContextInjection, InjectedContext, GraphEntity, GraphAlias,
+    GraphRelation, GraphMention, GraphChange, StoreItem, StoreText, Profile, ProfileValue,
+    ProfileHistory, Folder,
     AgentFolder, File, FileChunk, Passage, Erasure,
 )  # fmt: skip
 

@@ -6,7 +6,16 @@ from typing import Any, Unpack
 from kemem._async.sender import AsyncSender
 from kemem.answers import listing
 from kemem.calls import fetch, fetch_pages, post
-from kemem.context import Compaction, Context, Summaries, Summary, Trimmed, Window
+from kemem.context import (
+    Compaction,
+    Context,
+    InjectedContext,
+    InjectedContexts,
+    Summaries,
+    Summary,
+    Trimmed,
+    Window,
+)
 from kemem.options import CompactOptions, ContextOptions, Render
 
 
@@ -49,6 +58,28 @@ class AsyncContextMethods(AsyncSender):
             **options,
         }
         return await self._send(post(Context, "sessions", session_id, "context", body=body))
+
+    async def injections(
+        self, session_id: str, limit: int | None = 100, *, content_sha256: str | None = None
+    ) -> InjectedContexts:
+        """Return up to `limit` contents that the session's contexts had, newest first; None: all.
+
+        Args:
+            content_sha256: only the content with this hash, as `Context.content_sha256` has it.
+
+        Raises:
+            NotFoundError: there is no such session.
+
+        """
+        call = fetch_pages(
+            InjectedContext,
+            "sessions",
+            session_id,
+            "injections",
+            limit=limit,
+            content_sha256=content_sha256,
+        )
+        return listing(InjectedContexts, await self._collect(call, limit))
 
     async def window(self, session_id: str) -> Window:
         """Return how full the window of a session is, and the policy in force.

@@ -7,7 +7,16 @@ from typing import Any, Unpack
 from kemem._sync.sender import Sender
 from kemem.answers import listing
 from kemem.calls import fetch, fetch_pages, post
-from kemem.context import Compaction, Context, Summaries, Summary, Trimmed, Window
+from kemem.context import (
+    Compaction,
+    Context,
+    InjectedContext,
+    InjectedContexts,
+    Summaries,
+    Summary,
+    Trimmed,
+    Window,
+)
 from kemem.options import CompactOptions, ContextOptions, Render
 
 
@@ -50,6 +59,28 @@ class ContextMethods(Sender):
             **options,
         }
         return self._send(post(Context, "sessions", session_id, "context", body=body))
+
+    def injections(
+        self, session_id: str, limit: int | None = 100, *, content_sha256: str | None = None
+    ) -> InjectedContexts:
+        """Return up to `limit` contents that the session's contexts had, newest first; None: all.
+
+        Args:
+            content_sha256: only the content with this hash, as `Context.content_sha256` has it.
+
+        Raises:
+            NotFoundError: there is no such session.
+
+        """
+        call = fetch_pages(
+            InjectedContext,
+            "sessions",
+            session_id,
+            "injections",
+            limit=limit,
+            content_sha256=content_sha256,
+        )
+        return listing(InjectedContexts, self._collect(call, limit))
 
     def window(self, session_id: str) -> Window:
         """Return how full the window of a session is, and the policy in force.

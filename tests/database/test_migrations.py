@@ -208,6 +208,8 @@ COLUMNS = {
         "summary_ids": 'character varying(64)[] COLLATE "C"'
         + REQUIRED,  # + summaries in the window
         "summary_tokens": "bigint" + REQUIRED,
+        "beside_tokens": "bigint",  # + what the last context had besides
+        "memory_tokens": "bigint",
         "window_policy": "jsonb",  # + own policy
         "version": "bigint" + REQUIRED,  # + optimistic locking
         "create_time": TIME + REQUIRED,

@@ -22,6 +22,7 @@ NOTHING = {
     "expired": 0, "memories": 0, "idempotency_keys": 0, "verdicts": 0, "jobs": 0,
     "extraction_runs": 0, "webhook_deliveries": 0, "usage": 0, "model_answers": 0,
     "store_items": 0,
+    "injected_contexts": 0,
 }  # fmt: skip
 
 JOB = """INSERT INTO jobs (tenant_id, job_id, kind, key, status, finished_at, create_time)
@@ -51,6 +52,15 @@ ANSWER = """INSERT INTO model_answers
 
 ITEM = """INSERT INTO store_items (tenant_id, item_id, space, path, key, value, expires_at)
     VALUES ($1, $2::text, '/', $4::text, $2::text, '{}', now() - $3::interval)"""
+CONTEXT = """INSERT INTO injected_contexts
+    (tenant_id, session_id, content_sha256, tokens, memory_tokens, first_at, last_at)
+    VALUES ($1, $4::text, $2::text, 1, 1, now() - interval '1 year', now() - $3::interval)"""
+SESSION = """WITH a AS (INSERT INTO agents (tenant_id, agent_id, agent_name)
+    VALUES ($1, 'a', 'a') ON CONFLICT DO NOTHING),
+    u AS (INSERT INTO users (tenant_id, user_id, agent_id) VALUES ($1, 'u', 'a')
+        ON CONFLICT DO NOTHING)
+    INSERT INTO sessions (tenant_id, session_id, agent_id, user_id) VALUES ($1, 's', 'a', 'u')
+    ON CONFLICT DO NOTHING"""
 
 ROWS = [
     # counted as, made by, in which status, days it is kept; None: for ever
@@ -69,6 +79,7 @@ ROWS = [
     ("idempotency_keys", KEY, "x", 0),
     ("model_answers", ANSWER, "extract", 1),
     ("store_items", ITEM, "x", 0),
+    ("injected_contexts", CONTEXT, "s", 90),
 ]
 
 
@@ -81,6 +92,7 @@ async def make(
         "VALUES ($1, 'hook', 'https://example.org', 's', '{}') ON CONFLICT DO NOTHING",
         caller.tenant_id,
     )
+    await execute(dsn, SESSION, caller.tenant_id)
     await execute(dsn, statement, caller.tenant_id, name, age, status)
 
 

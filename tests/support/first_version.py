@@ -23,8 +23,11 @@ ALTER TABLE graph_entities DROP CONSTRAINT graph_entities_fk_merged_into,
     REFERENCES graph_entities (tenant_id, entity_id) ON DELETE SET NULL (merged_into);
 ALTER TABLE messages DROP COLUMN states_wish, DROP COLUMN piece_ends, DROP COLUMN piece_terms,
     DROP COLUMN piece_term_counts, DROP COLUMN piece_embeddings;
-ALTER TABLE sessions DROP COLUMN taught;
-DROP TABLE model_answers;
+DROP TRIGGER sessions_update_time ON sessions;
+CREATE TRIGGER sessions_update_time BEFORE UPDATE ON sessions
+    FOR EACH ROW EXECUTE FUNCTION kemem_set_update_time();
+ALTER TABLE sessions DROP COLUMN taught, DROP COLUMN beside_tokens, DROP COLUMN memory_tokens;
+DROP TABLE injected_contexts, model_answers;
 DROP TABLE store_texts;
 DROP TABLE store_items;
 DROP INDEX api_keys_uk_key_prefix;

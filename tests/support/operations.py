@@ -134,6 +134,7 @@ OPERATIONS = {
     "GET /v1/sessions/{session_id}/state/snapshots/{snapshot_id}": Call("read"),
     "POST /v1/sessions/{session_id}/state/snapshots/{snapshot_id}/restore": Call("write"),
     "POST /v1/sessions/{session_id}/compact": Call("write", {"force": True}),
+    "GET /v1/sessions/{session_id}/injections": Call("read"),
     "GET /v1/sessions/{session_id}/summaries": Call("read"),
     "GET /v1/sessions/{session_id}/summaries/{summary_id}": Call("read"),
     "POST /v1/sessions/{session_id}/checkpoints": Call("write", {"namespace": "planner"}),

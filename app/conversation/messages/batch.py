@@ -18,7 +18,7 @@ from app.conversation.messages.extraction_schedule import schedule_indexing
 from app.conversation.messages.message_index import Prepared, is_unfinished
 from app.conversation.messages.message_processors import input_hash
 from app.conversation.messages.models import Message
-from app.conversation.messages.pressure import learned_scale
+from app.conversation.messages.pressure import learned_scale, sent_tokens
 from app.conversation.messages.repository import MessageRepository
 from app.conversation.messages.schemas import MessageCreate, call_ids
 from app.conversation.messages.window_repository import WindowRepository
@@ -128,8 +128,7 @@ def _growth(
         # The reply was not in the input of the call that gave it.
         reply = _last(roles, "assistant")
         said = tokens if reply is None else tokens[:reply]
-        known = session.window_tokens + session.summary_tokens + policy.reserved_tokens
-        scale = learned_scale(reported, known + sum(said))
+        scale = learned_scale(reported, sent_tokens(session, policy) + sum(said))
     return Growth(len(rows), sum(tokens), _last(roles, "user"), scale)
 
 

@@ -197,14 +197,19 @@ class PressureRead(ReadSchema):
 
     level: Level
     tokens: int = Field(
-        description="Of the input: messages in the window, summaries and what is reserved."
+        description="Of all that is sent: messages in the window and summaries, and what the last "
+        "context had besides: instructions, tools (or `reserved_tokens`, if that is more), blocks, "
+        "profile, memories and what else is remembered."
     )
     budget_tokens: int
     share: float = Field(description="Tokens as a share of the budget; may be above 1.")
-    notice: str | None = Field(description="Notice for the model, from the level warn on.")
+    notice: str | None = Field(
+        description="Notice for the model, from the level warn on. It says that messages are left "
+        "out, or become a summary, only where that is so."
+    )
     counter: str = Field(description="What counted the tokens.", examples=["estimate/v1"])
     compaction_job_id: str | None = Field(
-        default=None, description="The job that will compact the session, ordered by this append."
+        default=None, description="The job that will compact the session, while it is there."
     )
 
 

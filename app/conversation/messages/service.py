@@ -31,7 +31,7 @@ from app.conversation.messages.slice_schemas import MessageSlice, MessageSliceQu
 from app.conversation.messages.window import closure
 from app.conversation.messages.window_repository import WindowRepository
 from app.conversation.sessions.checkpoint_store import CheckpointStore, awaited_calls
-from app.conversation.sessions.jobs import compact_soon
+from app.conversation.sessions.jobs import COMPACT, compact_soon
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.policy import WindowPolicy, resolve
 from app.conversation.sessions.repository import Participants, SessionRepository
@@ -211,14 +211,16 @@ class MessageService:
         stored: StoredBatch,
     ) -> PressureRead:
         """How full the window is now; at the policy's thresholds compaction is ordered."""
-        pressure = pressure_of(session, policy)
-        shown = PressureRead(**pressure.shown(), counter=self._windows.counter.name)
+        pressure, job_id = pressure_of(session, policy), None
         asked = any(one.role == "user" for one in stored.new)
+        jobs = JobRepository(db, principal.tenant_id)
         if stored.order and is_to_order(before, pressure, asked=asked):
-            order = compact_soon(session, creator=principal.key_id)
-            scheduled = await JobRepository(db, principal.tenant_id).schedule(order)
-            shown.compaction_job_id = None if scheduled is None else scheduled.job_id
-        return shown
+            scheduled = await jobs.schedule(compact_soon(session, creator=principal.key_id))
+            job_id = None if scheduled is None else scheduled.job_id
+        elif pressure.level == "flush":
+            job_id = await jobs.live_id(COMPACT, session.session_id)
+        shown = pressure.shown(job_id=job_id)
+        return PressureRead(**shown, counter=self._windows.counter.name)
 
     async def get(
         self,

@@ -57,6 +57,8 @@ class WindowCounters:
     summary_tokens: int
     token_scale: float
     in_context_from: int
+    beside_tokens: int | None = None
+    memory_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +148,8 @@ class WindowRepository:
             summary_tokens=session.summary_tokens,
             token_scale=session.token_scale,
             in_context_from=session.in_context_from,
+            beside_tokens=session.beside_tokens,
+            memory_tokens=session.memory_tokens,
         )
 
     async def recount(self, policy: WindowPolicy) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.conversation.messages.pressure import Counted, pressure_of, room_for_messages
+from app.conversation.messages.pressure import pressure_of, room_for_messages
 from app.conversation.messages.repository import MessageRepository
 from app.conversation.messages.schemas import (
     MessageRead,
@@ -17,12 +17,14 @@ from app.conversation.messages.schemas import (
 )
 from app.conversation.messages.window_repository import WindowRepository, WindowRequest
 from app.conversation.messages.window_strategies import StrategyFactory, pick_of, trim
+from app.conversation.sessions.jobs import COMPACT
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.policy import WindowPolicy, resolve
 from app.conversation.sessions.repository import SessionRepository
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
 from app.language.llm.tokens import TokenCounter
+from app.platform.jobs.repository import JobRepository
 from app.platform.work.unit import Work
 
 
@@ -52,6 +54,9 @@ class WindowService:
             session, policy = await self._session(db, principal, session_id)
             windows = WindowRepository(db, principal.access, session)
             counted = await windows.counted(policy)
+            pressure, job_id = pressure_of(counted, policy), None
+            if pressure.level == "flush":
+                job_id = await JobRepository(db, principal.tenant_id).live_id(COMPACT, session_id)
         return WindowRead(
             session_id=session_id,
             in_context_from=session.in_context_from,
@@ -63,7 +68,7 @@ class WindowService:
             token_scale=session.token_scale,
             set_aside=sum((one.upper or 0) - (one.lower or 0) for one in session.set_aside),
             policy=WindowPolicyRead.model_validate(policy),
-            pressure=self._pressure(counted, policy),
+            pressure=PressureRead(**pressure.shown(job_id=job_id), counter=self._counter.name),
         )
 
     async def trim(self, principal: Principal, session_id: str, body: WindowTrim) -> WindowTrimmed:
@@ -103,7 +108,3 @@ class WindowService:
         session = await SessionRepository(db, principal.access).get(session_id)
         agent = await AgentRepository(db, principal.access).get(session.agent_id)
         return session, resolve(self._policy, agent.window_policy, session.window_policy)
-
-    def _pressure(self, counted: Counted, policy: WindowPolicy) -> PressureRead:
-        shown = pressure_of(counted, policy).shown()
-        return PressureRead(**shown, counter=self._counter.name)

@@ -78,6 +78,10 @@ class Session(TenantOwned, Timed, Base):
         ARRAY(Id), server_default=text("'{}'"), default=list
     )
     summary_tokens: Mapped[int] = mapped_column(server_default=text("0"), default=0)
+    # What the last context had: besides messages and summaries, and of what is remembered. It is
+    # written in the background, and empty before the first.
+    beside_tokens: Mapped[int | None]
+    memory_tokens: Mapped[int | None]
     window_policy: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     version: Mapped[int] = mapped_column(server_default=text("1"), default=1)
 

@@ -26,6 +26,7 @@ NOUNS: Final[Mapping[str, str]] = {
     "gate_decisions": "decision",
     "memory_feedback": "feedback",
     "context_injections": "injection",
+    "injected_contexts": "injected_context",
     "session_states": "state",
     "session_state_snapshot": "snapshot",
     "session_summaries": "summary",
@@ -81,6 +82,7 @@ DERIVED: Final = frozenset(
     {
         "embedding", "embedding_model", "code", "terms", "term_count", "word_count",
         "is_question", "has_time", "analyser", "use_count", "last_used_at", "last_active_time",
+        "beside_tokens", "memory_tokens", "last_at",
         "states_wish", "piece_ends", "piece_terms", "piece_term_counts", "piece_embeddings",
     }
 )  # fmt: skip

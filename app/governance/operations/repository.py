@@ -21,6 +21,7 @@ from app.platform.database.base import TenantOwned
 from app.platform.database.engine import clock_of
 from app.platform.jobs.models import Job
 from app.platform.outbox.models import WebhookDelivery
+from app.prompting.context.models import InjectedContext
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Retention:
         dead_deliveries: events that could not be delivered.
         usage: the ledger; a year can be compared with the one before.
         answers: of models, that were paid for and never used.
+        contexts: which contents contexts had.
 
     """
 
@@ -49,6 +51,7 @@ class Retention:
     dead_deliveries: timedelta = timedelta(days=30)
     usage: timedelta = timedelta(days=400)
     answers: timedelta = KEPT
+    contexts: timedelta = timedelta(days=90)
 
 
 MAINTENANCE_KINDS = ("deliver", "housekeeping")
@@ -70,6 +73,7 @@ class ExpiredRows(NamedTuple):
 
 OLD: Final = (
     "jobs", "extraction_runs", "webhook_deliveries", "usage", "model_answers", "store_items",
+    "injected_contexts",
 )  # fmt: skip
 """Names of the tables whose old rows are deleted."""
 
@@ -128,6 +132,11 @@ def _old_rows(retention: Retention, now: Any) -> Mapping[str, ExpiredRows]:
             PaidAnswer.create_time <= now - retention.answers,
         ),
         "store_items": ExpiredRows(StoreItem, (StoreItem.item_id,), expired(now)),
+        "injected_contexts": ExpiredRows(
+            InjectedContext,
+            (InjectedContext.session_id, InjectedContext.content_sha256),
+            InjectedContext.last_at <= now - retention.contexts,
+        ),
     }
 
 

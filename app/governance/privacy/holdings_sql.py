@@ -50,6 +50,7 @@ from app.prompting.checkpoints.models import (
     SaverWrite,
 )
 from app.prompting.compaction.models import SessionSummary
+from app.prompting.context.models import InjectedContext
 from app.prompting.documents.models import AgentFolder, File, FileChunk, Folder, Passage
 
 Holding = tuple[str, type[TenantOwned], ColumnElement[bool]]
@@ -370,6 +371,7 @@ def _short_term(sessions: Select[Any], *, shown: Select[Any]) -> list[Holding]:
         ("summaries", SessionSummary, SessionSummary.session_id.in_(sessions)),
         ("states", SessionState, SessionState.session_id.in_(sessions)),
         ("snapshots", SessionStateSnapshot, SessionStateSnapshot.session_id.in_(sessions)),
+        ("injected_contexts", InjectedContext, InjectedContext.session_id.in_(sessions)),
         ("injections", ContextInjection, or_(
             ContextInjection.session_id.in_(sessions), ContextInjection.memory_id.in_(shown)
         )),

@@ -83,8 +83,8 @@ class WindowPolicyPatch(Schema):
     automatic: bool | None = Field(default=None, description="False: compacted only on request.")
     reserved_tokens: Annotated[int, Field(ge=0, le=MOST_TOKENS)] | None = Field(
         default=None,
-        description="Tokens of what you send besides, such as the system prompt and tools; they "
-        "count towards the pressure.",
+        description="Tokens of what you send besides, such as the system prompt and tools. Of "
+        "these and what a context counts as instructions and tools, the larger counts.",
     )
     summary_words: Annotated[int, Field(ge=10, le=2000)] | None = None
     approval_hours: Annotated[int, Field(ge=1, le=8760)] | None = Field(

@@ -155,6 +155,11 @@ def message_tokens(
     return total + sum(part_tokens(counter, part) for part in content_parts or ())
 
 
+def tool_tokens(counter: TokenCounter, tools: Sequence[Mapping[str, Any]]) -> int:
+    """What definitions of tools take of a model's window, as they are sent."""
+    return sum(counter.count(_json(tool)) for tool in tools)
+
+
 def part_tokens(counter: TokenCounter, part: Mapping[str, Any]) -> int:
     """What a part takes of a window; a part of an unknown type is shown as its placeholder."""
     read = read_part(part)

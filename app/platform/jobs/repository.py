@@ -24,7 +24,7 @@ from app.platform.jobs.errors import (
     LeaseLostError,
 )
 from app.platform.jobs.failures import Verdict
-from app.platform.jobs.models import Job
+from app.platform.jobs.models import LIVE, Job
 from app.platform.jobs.ordering_sql import FINISH, FREE_LANE, ORDER, PASS_PLACE_ON, POSTPONE
 from app.platform.jobs.orders import CHANNEL, ClaimedJob, Order, Scheduled
 from app.platform.outbox.events import Event
@@ -95,6 +95,14 @@ class JobRepository:
             status=row["status"],
             due_at=row["due_at"],
             merged=row["job_id"] != job_id,
+        )
+
+    async def live_id(self, kind: str, key: str) -> str | None:
+        """Id of the pending or running job of this kind and key; None without one."""
+        return await self._db.scalar(
+            select(Job.job_id).where(
+                Job.tenant_id == self._tenant_id, Job.kind == kind, Job.key == key, text(LIVE)
+            )
         )
 
     async def set_lane_order(self, kind: str, key: str, lane_order: datetime) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.conversation.messages.pressure import Pressure, pressure_of
+from app.conversation.messages.pressure import Pressure, beside_tokens, pressure_of
 from app.conversation.messages.window import Window, WindowCut, cut
 from app.conversation.messages.window_repository import WindowRepository, WindowRequest
 from app.conversation.sessions.checkpoint_store import CheckpointStore
@@ -163,7 +163,8 @@ class Compactor:
             WindowRequest(policy, self._now())
         )
         carried = session.window_tokens - sum(message.tokens for message in window.messages)
-        overhead = session.summary_tokens + policy.reserved_tokens + max(carried, 0)
+        beside = beside_tokens(session, policy)
+        overhead = session.summary_tokens + beside + max(carried, 0)
         plan = partial(
             _planned, window, policy, overhead, scale=session.token_scale, force=options.force
         )

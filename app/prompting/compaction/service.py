@@ -1,7 +1,6 @@
 """Use cases of compaction on request, and of reading summaries."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
 from datetime import datetime
 
 from app.conversation.messages.pressure import Pressure
@@ -160,7 +159,7 @@ def shown(row: SessionSummary, present: Sequence[str]) -> SummaryRead:
 
 
 def _pressure(pressure: Pressure, counter: str) -> PressureRead:
-    return PressureRead.model_validate({**asdict(pressure), "counter": counter})
+    return PressureRead(**pressure.shown(), counter=counter)
 
 
 def _answer(

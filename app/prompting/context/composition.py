@@ -10,7 +10,7 @@ from typing import Any, Final
 from app.conversation.messages.excerpts import Excerpts
 from app.conversation.messages.pressure import pressure_of
 from app.conversation.messages.window_strategies import Pick, Trimmed, trim
-from app.language.llm.tokens import TokenCounter, message_tokens
+from app.language.llm.tokens import TokenCounter, message_tokens, tool_tokens
 from app.memory.memories.candidate_search import explained
 from app.memory.memories.recall_service import RecallResult
 from app.memory.profiles.prompt_lines import ProfileLine
@@ -134,6 +134,8 @@ class ConversationParts:
             shows the conversation in another way.
         cleared: how many results of tools are left out of them.
         room: tokens that were left for messages, as we count them.
+        beside_tokens: what else the window's budget is for, summaries aside.
+        window_tokens: of all messages of the window, also of those that do not fit.
 
     """
 
@@ -145,6 +147,8 @@ class ConversationParts:
     known: Sequence[Spoken]
     cleared: int
     room: int
+    beside_tokens: int
+    window_tokens: int
 
 
 def conversation_parts(
@@ -155,7 +159,8 @@ def conversation_parts(
     said = options.instructions
     instructions = whole("instructions", said, int(bool(said)), counter)
     blocks, summary = _blocks(scene, body, counter), _summary(scene, body, counter)
-    room = _room(scene, body, instructions, blocks, summary)
+    beside = _beside(scene, body, instructions, blocks, counter)
+    room = _room(scene, body, beside + summary.section.tokens)
     conversation, results = scene.conversation, 0
     if body.clear_tool_results is not None:
         conversation, results = cleared(conversation, body.clear_tool_results, counter)
@@ -164,7 +169,13 @@ def conversation_parts(
     if not body.include.window:
         trimmed = replace(trimmed, messages=(), tokens=0, waiting=(), left_out=0)
     spoken = known if body.include.window else []
-    return ConversationParts(instructions, blocks, summary, trimmed, spoken, known, results, room)
+    # What was cleared is sent by nobody.
+    less = sum(message.tokens for message in scene.conversation.window.messages)
+    less -= sum(message.tokens for message in conversation.window.messages)
+    return ConversationParts(
+        instructions, blocks, summary, trimmed, spoken, known, results, room, beside,
+        _window_tokens(scene, body) - less,
+    )  # fmt: skip
 
 
 def _blocks(scene: Scene, body: ContextRequest, counter: TokenCounter) -> Piece:
@@ -182,16 +193,34 @@ def _summary(scene: Scene, body: ContextRequest, counter: TokenCounter) -> Piece
     return Piece("summary", section("summary", SUMMARY, lines, None, counter))
 
 
-def _room(scene: Scene, body: ContextRequest, instructions: Piece, *others: Piece) -> int:
+def _beside(
+    scene: Scene, body: ContextRequest, instructions: Piece, blocks: Piece, counter: TokenCounter
+) -> int:
+    """What of the window's budget is for neither messages nor summaries.
+
+    What the policy reserves is for instructions and tools: the larger counts, never both.
+    """
+    tools = body.tools_tokens
+    if tools is None:
+        tools = tool_tokens(counter, body.tools or ())
+    own = max(scene.policy.reserved_tokens, instructions.section.tokens + tools)
+    return own + blocks.section.tokens
+
+
+def _room(scene: Scene, body: ContextRequest, taken: int) -> int:
     """Tokens that are left for messages, as we count them.
 
-    The reserved tokens of the policy and the instructions are the same text; a provider that
-    counts more than we do leaves less room.
+    A provider that counts more than we do leaves less room.
     """
     budget = body.window_tokens or scene.policy.budget_tokens
-    own = max(scene.policy.reserved_tokens, instructions.section.tokens)
-    taken = own + sum(piece.section.tokens for piece in others)
     return max(0, int(budget / scene.row["token_scale"]) - taken)
+
+
+def _window_tokens(scene: Scene, body: ContextRequest) -> int:
+    """Tokens of all messages that the conversation has after its summaries."""
+    if body.messages is None:
+        return counters(scene.row).window_tokens
+    return sum(message.tokens for message in scene.conversation.window.messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +293,7 @@ class Composition:
             and {"searched": self.excerpts.searched, "left_out": self.excerpts.left_out},
             "window": _window(own.trimmed, own.spoken) | {"cleared": own.cleared},
             "starts_with_user": bool(own.spoken) and own.trimmed.starts_with_user,
-            "pressure": self._pressure(),
+            "pressure": self._pressure(taken + excerpts.section.tokens),
             "tokens": sum(piece.section.tokens for piece in pieces),
             "memory_tokens": taken + excerpts.section.tokens,
             "counter": self.counter.name,
@@ -328,10 +357,27 @@ class Composition:
             reason_left = "limit" if chosen.limited else "budget"
         return Piece("excerpts", chosen.section, budget, chosen.dropped, reason_left)
 
-    def _pressure(self) -> dict[str, Any]:
-        """As in the answer to an append; a context orders no compaction."""
-        pressure = pressure_of(counters(self.scene.row), self.scene.policy)
-        return {**pressure.shown(), "counter": self.counter.name, "compaction_job_id": None}
+    def _pressure(self, memory_tokens: int) -> dict[str, Any]:
+        """As in the answer to an append, of what this context has."""
+        own, row, policy = self.conversation, self.scene.row, self.scene.policy
+        counted = replace(
+            counters(row),
+            window_tokens=own.window_tokens,
+            summary_tokens=own.summary.section.tokens,
+            beside_tokens=own.beside_tokens,
+            memory_tokens=memory_tokens,
+        )
+        budget = self.options.body.window_tokens or policy.budget_tokens
+        pressure = pressure_of(counted, replace(policy, budget_tokens=budget))
+        shown = pressure.shown(job_id=row["compaction_job"], left_out=own.trimmed.left_out)
+        return {**shown, "counter": self.counter.name}
+
+    @property
+    def beside_tokens(self) -> int:
+        """What an append counts of this context besides messages and summaries."""
+        summary = self.conversation.summary.section.tokens
+        header = max(0, summary - counters(self.scene.row).summary_tokens)
+        return self.conversation.beside_tokens + header
 
     def _used(self, known: Remembered) -> list[dict[str, Any]]:
         if self.recalled is None:

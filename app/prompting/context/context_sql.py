@@ -10,8 +10,10 @@ from typing import Final
 from sqlalchemy import text
 
 from app.conversation.messages.window_sql import recount, tail_rows, waiting_calls
+from app.conversation.sessions.jobs import COMPACT
 from app.conversation.sessions.policy import CARRIED_SHARE
 from app.memory.profiles.repository import SHOWN
+from app.platform.jobs.models import LIVE
 from app.prompting.blocks.repository import IN_CONTEXT
 
 _BUDGET: Final = """coalesce(CAST($5 AS int8),
@@ -72,6 +74,9 @@ SELECT session.session_id, session.agent_id, session.user_id, session.project_id
             AND summary.summary_id = present.summary_id
         ORDER BY present.ordinal
     ) AS summaries,
+    (SELECT jobs.job_id FROM jobs
+     WHERE jobs.tenant_id = tenant.id AND jobs.kind = '{COMPACT}'
+        AND jobs.key = session.session_id AND {LIVE}) AS compaction_job,
     (SELECT json_agg(block) FROM ({_BLOCKS}) AS block) AS blocks,
     (SELECT json_agg(tail) FROM ({_TAIL}) AS tail) AS tail,
     {waiting_calls(**_HERE)} AS waiting
@@ -113,3 +118,45 @@ NOTE_SHOWN: Final = text(
     """
 )
 """Notes which memories a context shows in which session."""
+
+_CONTEXTS: Final = """
+    jsonb_to_recordset(CAST(:contexts AS jsonb)) AS shown(
+        session_id text, content_sha256 text, memory_ids text[], passage_ids text[],
+        message_ids text[], tokens int8, memory_tokens int8, beside_tokens int8, at timestamptz
+    )
+"""
+
+NOTE_CONTEXTS: Final = text(
+    f"""
+    INSERT INTO injected_contexts AS known (tenant_id, session_id, content_sha256, memory_ids,
+        passage_ids, message_ids, tokens, memory_tokens, first_at, last_at)
+    SELECT :tenant_id, shown.session_id, shown.content_sha256, shown.memory_ids,
+        shown.passage_ids, shown.message_ids, shown.tokens, shown.memory_tokens, shown.at, shown.at
+    FROM {_CONTEXTS}
+    JOIN sessions ON sessions.tenant_id = :tenant_id AND sessions.session_id = shown.session_id
+    ORDER BY shown.session_id, shown.content_sha256
+    ON CONFLICT (tenant_id, session_id, content_sha256) DO UPDATE SET last_at = excluded.last_at
+    WHERE known.last_at < excluded.last_at
+    """
+)
+"""Notes which contents contexts had, and what was put into them."""
+
+# A session that is being changed is passed over: its next context says it again.
+NOTE_SENT: Final = text(
+    f"""
+    UPDATE sessions SET beside_tokens = sent.beside_tokens, memory_tokens = sent.memory_tokens
+    FROM (
+        SELECT known.session_id, last.beside_tokens, last.memory_tokens
+        FROM sessions AS known
+        JOIN (
+            SELECT DISTINCT ON (shown.session_id) shown.*
+            FROM {_CONTEXTS} ORDER BY shown.session_id, shown.at DESC
+        ) AS last ON last.session_id = known.session_id
+        WHERE known.tenant_id = :tenant_id AND (known.beside_tokens, known.memory_tokens)
+            IS DISTINCT FROM (last.beside_tokens, last.memory_tokens)
+        ORDER BY known.session_id FOR NO KEY UPDATE OF known SKIP LOCKED
+    ) AS sent
+    WHERE sessions.tenant_id = :tenant_id AND sessions.session_id = sent.session_id
+    """
+)
+"""Notes what the last context of each session had besides messages and summaries."""

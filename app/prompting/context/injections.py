@@ -1,17 +1,22 @@
-"""Which memories a session's context has shown, collected and written after the answers.
+"""What contexts have shown, collected and written after the answers.
 
-A context never writes. What it showed is collected here and written in batches. When the process
-dies, at most about a second of it is lost; then an echo of such a memory may be extracted again.
+A context never writes. What it showed is collected here and written in batches: which memories, so
+that an echo of them is no news; its hash with what was put into it, for audits; and its tokens, for
+the pressure of the appends that follow. When the process dies, at most about a second of it is
+lost; then an echo of such a memory may be extracted again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from time import monotonic
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
+
+from pydantic_core import to_json
 
 from app.platform.database.engine import Database
 from app.platform.observability.metrics import INJECTIONS_DROPPED
-from app.prompting.context.context_sql import NOTE_SHOWN
+from app.prompting.context.context_sql import NOTE_CONTEXTS, NOTE_SENT, NOTE_SHOWN
 
 ROWS_PER_FLUSH: Final = 1_000
 
@@ -22,8 +27,34 @@ what was shown."""
 WAITING: Final = 50_000
 """Most pairs that wait to be written; further ones are dropped, so that memory stays bounded."""
 
-_Shown = tuple[str, str]
-"""A session and a memory."""
+CONTEXTS_WAITING: Final = 5_000
+"""The same of contexts, each of which names up to some hundred things."""
+
+_Pair = tuple[str, str]
+"""A session, and a memory or the hash of a content."""
+
+Noted = TypeVar("Noted")
+
+
+@dataclass(frozen=True, slots=True)
+class ShownContext:
+    """What one context had.
+
+    Args:
+        memory_ids, passage_ids, message_ids: what was put into it; the last of excerpts.
+        tokens: of all of it.
+        memory_tokens: of what is remembered.
+        beside_tokens: of all but that, messages and summaries.
+
+    """
+
+    memory_ids: list[str]
+    passage_ids: list[str]
+    message_ids: list[str]
+    tokens: int
+    memory_tokens: int
+    beside_tokens: int
+    at: datetime
 
 
 class Injections:
@@ -31,22 +62,22 @@ class Injections:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._shown: dict[str, dict[_Shown, datetime]] = {}
-        self._waiting = 0
+        self._memories = _Waiting[datetime](WAITING, self._write_memories)
+        self._contexts = _Waiting[ShownContext](CONTEXTS_WAITING, self._write_contexts)
 
     def note(
         self, tenant_id: str, session_id: str, memory_ids: Iterable[str], at: datetime
     ) -> None:
-        """Note that a session's context shows these memories; waits for nothing."""
-        shown = self._shown.setdefault(tenant_id, {})
+        """Note that a session's model sees these memories; waits for nothing."""
         for memory_id in memory_ids:
-            pair = (session_id, memory_id)
-            if pair not in shown:
-                if self._waiting >= WAITING:
-                    INJECTIONS_DROPPED.inc()
-                    continue
-                self._waiting += 1
-            shown[pair] = at
+            self._memories.note(tenant_id, (session_id, memory_id), at)
+
+    def note_context(
+        self, tenant_id: str, session_id: str, content_sha256: str, shown: ShownContext
+    ) -> None:
+        """Note a context and the memories in it; waits for nothing."""
+        self.note(tenant_id, session_id, shown.memory_ids, shown.at)
+        self._contexts.note(tenant_id, (session_id, content_sha256), shown)
 
     async def flush(self, *, everything: bool = False) -> None:
         """Write what was noted, oldest first, for at most FLUSH_SECONDS.
@@ -58,26 +89,11 @@ class Injections:
             everything: write all of it, however long it takes; for the end of the process.
 
         """
-        until = monotonic() + FLUSH_SECONDS
-        while self._shown and (everything or monotonic() < until):
-            tenant_id, shown = next(iter(self._shown.items()))
-            # Removed before it is written: what is noted meanwhile is written the next time.
-            batch = {pair: shown.pop(pair) for pair in list(shown)[:ROWS_PER_FLUSH]}
-            # The next tenant comes first the next time.
-            del self._shown[tenant_id]
-            if shown:
-                self._shown[tenant_id] = shown
-            try:
-                if batch:
-                    await self._write(tenant_id, batch)
-            except BaseException:
-                since = self._shown.setdefault(tenant_id, {})
-                self._waiting -= len(batch.keys() & since.keys())
-                self._shown[tenant_id] = batch | since
-                raise
-            self._waiting -= len(batch)
+        until = None if everything else monotonic() + FLUSH_SECONDS
+        await self._memories.flush(until)
+        await self._contexts.flush(until)
 
-    async def _write(self, tenant_id: str, batch: dict[_Shown, datetime]) -> None:
+    async def _write_memories(self, tenant_id: str, batch: Mapping[_Pair, datetime]) -> None:
         async with self._database.begin(tenant_id) as db:
             await db.execute(
                 NOTE_SHOWN,
@@ -88,3 +104,53 @@ class Injections:
                     "times": list(batch.values()),
                 },
             )
+
+    async def _write_contexts(self, tenant_id: str, batch: Mapping[_Pair, ShownContext]) -> None:
+        rows: list[dict[str, Any]] = [
+            {"session_id": session_id, "content_sha256": content_sha256, **asdict(shown)}
+            for (session_id, content_sha256), shown in batch.items()
+        ]
+        values = {"tenant_id": tenant_id, "contexts": to_json(rows).decode()}
+        async with self._database.begin(tenant_id) as db:
+            await db.execute(NOTE_CONTEXTS, values)
+            await db.execute(NOTE_SENT, values)
+
+
+class _Waiting(Generic[Noted]):
+    """What waits to be written, by tenant; of the same pair the latest."""
+
+    def __init__(
+        self, most: int, write: Callable[[str, Mapping[_Pair, Noted]], Awaitable[None]]
+    ) -> None:
+        self._noted: dict[str, dict[_Pair, Noted]] = {}
+        self._count = 0
+        self._most = most
+        self._write = write
+
+    def note(self, tenant_id: str, pair: _Pair, what: Noted) -> None:
+        noted = self._noted.setdefault(tenant_id, {})
+        if pair not in noted:
+            if self._count >= self._most:
+                INJECTIONS_DROPPED.inc()
+                return
+            self._count += 1
+        noted[pair] = what
+
+    async def flush(self, until: float | None) -> None:
+        while self._noted and (until is None or monotonic() < until):
+            tenant_id, noted = next(iter(self._noted.items()))
+            # Removed before it is written: what is noted meanwhile is written the next time.
+            batch = {pair: noted.pop(pair) for pair in list(noted)[:ROWS_PER_FLUSH]}
+            # The next tenant comes first the next time.
+            del self._noted[tenant_id]
+            if noted:
+                self._noted[tenant_id] = noted
+            try:
+                if batch:
+                    await self._write(tenant_id, batch)
+            except BaseException:
+                since = self._noted.setdefault(tenant_id, {})
+                self._count -= len(batch.keys() & since.keys())
+                self._noted[tenant_id] = batch | since
+                raise
+            self._count -= len(batch)

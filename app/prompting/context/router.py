@@ -1,8 +1,8 @@
-"""POST /v1/sessions/{session_id}/context"""
+"""POST /v1/sessions/{session_id}/context and GET /v1/sessions/{session_id}/injections"""
 
 from typing import Annotated
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 from pydantic_core import to_json
 
 from app.conversation.messages.errors import InvalidStrategyError, UnknownStrategyError
@@ -13,12 +13,18 @@ from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.plugins.errors import ProcessorFailedError
 from app.platform.values.fields import Id
+from app.platform.values.pagination import InvalidCursorError, Page
 from app.prompting.context.errors import LongPromptError, UnknownVariableError
-from app.prompting.context.schemas import ContextAnswer, ContextRequest
+from app.prompting.context.schemas import (
+    ContextAnswer,
+    ContextRequest,
+    InjectedContextRead,
+    InjectionQuery,
+)
 from app.prompting.context.service import ContextService
 
 router = APIRouter(
-    prefix="/v1/sessions/{session_id}/context",
+    prefix="/v1/sessions/{session_id}",
     tags=["context"],
     responses=responses_for(*KEY_ERRORS, SessionNotFoundError),
 )
@@ -28,7 +34,7 @@ ServiceDep = Annotated[ContextService, provided(ContextService)]
 
 
 @router.post(
-    "",
+    "/context",
     response_model=ContextAnswer,
     responses=responses_for(
         UnknownVariableError,
@@ -46,3 +52,17 @@ async def build_context(
     # Written out at once; the published schema is held against it by the tests.
     answer = await service.build(principal, session_id, body)
     return Response(to_json(answer), media_type="application/json")
+
+
+@router.get("/injections", responses=responses_for(InvalidCursorError))
+async def list_injections(
+    session_id: Id,
+    query: Annotated[InjectionQuery, Query()],
+    principal: ReaderDep,
+    service: ServiceDep,
+) -> Page[InjectedContextRead]:
+    """Which contents the session's contexts had, with their hashes, newest first.
+
+    They are noted within about a second after the answer, and kept for 90 days.
+    """
+    return await service.injections(principal, session_id, query)

@@ -98,6 +98,8 @@ class SceneCounters:
     token_scale: float
     in_context_from: int
     last_user_seq: int
+    beside_tokens: int | None = None
+    memory_tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

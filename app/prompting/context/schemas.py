@@ -23,6 +23,7 @@ from app.platform.values.fields import (
     Timestamp,
     example,
 )
+from app.platform.values.pagination import PageQuery
 
 LEAST_MEMORY_TOKENS = 100
 MOST_MEMORY_TOKENS = 8000
@@ -140,8 +141,8 @@ class ContextRequest(Schema):
     )
     window_tokens: Annotated[int, Field(ge=100, le=10_000_000)] | None = Field(
         default=None,
-        description="For instructions, blocks, summary and messages together; `budget_tokens` of "
-        "the window policy when left out.",
+        description="For instructions, tools, blocks, summary and messages together; "
+        "`budget_tokens` of the window policy when left out.",
     )
     system_prompt: Annotated[str, StringConstraints(max_length=CONTENT_LENGTH), Storable] | None = (
         Field(
@@ -157,6 +158,15 @@ class ContextRequest(Schema):
         default="replace",
         description="`replace`: `system_prompt` stands instead of the agent's, also when it is "
         "empty. `extend`: it follows the agent's.",
+    )
+    tools: list[dict[str, JsonValue]] | None = Field(
+        default=None,
+        max_length=1000,
+        description="Definitions of the tools that go to the model with this context, in any "
+        "provider's form: counted, not shown and not kept.",
+    )
+    tools_tokens: Annotated[int, Field(ge=0, le=10_000_000)] | None = Field(
+        default=None, description="Instead of `tools`: how many tokens they take."
     )
     context: Document = Field(
         default={}, description="Of this run alone: values for the system prompt; never stored."
@@ -348,3 +358,26 @@ class ContextAnswer(ReadSchema):
     )
     query: AskedQuery
     injection: InjectionState
+
+
+class InjectionQuery(PageQuery):
+    content_sha256: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{64}$")] | None = Field(
+        default=None, description="Only the content with this hash."
+    )
+
+
+class InjectedContextRead(ReadSchema):
+    """A content that contexts of a session had; only ids and counts are kept of it."""
+
+    content_sha256: str = Field(description="As in the answer of the context.")
+    memory_ids: list[str] = Field(description="Of the memories in it, in order.")
+    passage_ids: list[str] = Field(description="Of the passages in it, in order.")
+    message_ids: list[str] = Field(
+        description="Of the messages of which it had excerpts, in order."
+    )
+    tokens: int = Field(description="Of all of it.")
+    memory_tokens: int = Field(
+        description="Of profile, corrections, memories, passages and excerpts."
+    )
+    first_at: Timestamp = Field(description="When a context had it first.")
+    last_at: Timestamp = Field(description="When a context had it last.")

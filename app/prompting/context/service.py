@@ -13,12 +13,14 @@ from app.conversation.messages.schemas import CONTENT_LENGTH
 from app.conversation.messages.window_strategies import StrategyFactory, pick_of
 from app.conversation.sessions.errors import SessionNotFoundError
 from app.conversation.sessions.policy import WindowPolicy, resolve
+from app.conversation.sessions.repository import SessionRepository
 from app.identity.agents.embedders import EmbeddedQuery, Embedders
 from app.identity.tenants.access import Principal
 from app.language.llm.tokens import TokenCounter
 from app.language.text.offload import INLINE_CHARACTERS, read_text
 from app.memory.memories.recall_service import Recall, RecallResult, RecallService
 from app.platform.database.engine import Database
+from app.platform.values.pagination import Page, decode_time, page
 from app.prompting.context.assembly import CORRECTIONS_SHARE
 from app.prompting.context.composition import (
     FURTHER,
@@ -28,7 +30,8 @@ from app.prompting.context.composition import (
     conversation_parts,
 )
 from app.prompting.context.context_sql import CONTEXT
-from app.prompting.context.injections import Injections
+from app.prompting.context.injections import Injections, ShownContext
+from app.prompting.context.repository import InjectionRepository
 from app.prompting.context.scene import (
     Scene,
     SceneConversation,
@@ -36,7 +39,7 @@ from app.prompting.context.scene import (
     given_conversation,
     stored_conversation,
 )
-from app.prompting.context.schemas import ContextRequest
+from app.prompting.context.schemas import ContextRequest, InjectedContextRead, InjectionQuery
 from app.prompting.context.templates import fill
 from app.prompting.documents.passage_service import PassageSearchService
 from app.prompting.documents.schemas import PassageHit, PassageHits, PassageSearch
@@ -116,9 +119,9 @@ class ContextService:
         said = scene.conversation.last_request
         query = body.query or (said and said[:QUERY_LENGTH])
         options = ContextOptions(body, instructions, self._memory_tokens(body), pick)
-        own = await read_text(
-            len(instructions) + scene.characters, conversation_parts, scene, options, self._counter
-        )
+        # A definition of a tool may be of any length.
+        characters = len(instructions) + scene.characters + (INLINE_CHARACTERS if body.tools else 0)
+        own = await read_text(characters, conversation_parts, scene, options, self._counter)
         recalled, excerpts, found, asked = None, None, None, None
         if off_by is None:
             asked = await self._asked(principal, body, query)
@@ -145,13 +148,46 @@ class ContextService:
             or (asked is not None and asked.vectors.degraded),
             "reranker": None if recalled is None else recalled.reranker,
         }
-        self._note(principal, session_id, answer)
+        self._note(principal, answer, composition.beside_tokens)
         return answer
 
-    def _note(self, principal: Principal, session_id: str, answer: dict[str, Any]) -> None:
-        """Record which memories are shown; to be shown is not to be used."""
-        shown = [memory["memory_id"] for memory in answer["used"]]
-        self._injections.note(principal.tenant_id, session_id, shown, self._now())
+    def _note(self, principal: Principal, answer: dict[str, Any], beside_tokens: int) -> None:
+        """Record what is shown; to be shown is not to be used."""
+        shown = ShownContext(
+            memory_ids=[memory["memory_id"] for memory in answer["used"]],
+            passage_ids=[passage["passage_id"] for passage in answer["used_passages"]],
+            message_ids=[excerpt["message_id"] for excerpt in answer["used_excerpts"]],
+            tokens=answer["tokens"],
+            memory_tokens=answer["memory_tokens"],
+            beside_tokens=beside_tokens,
+            at=self._now(),
+        )
+        self._injections.note_context(
+            principal.tenant_id, answer["session_id"], answer["content_sha256"], shown
+        )
+
+    async def injections(
+        self, principal: Principal, session_id: str, query: InjectionQuery
+    ) -> Page[InjectedContextRead]:
+        """Which contents the session's contexts had, and what was put into them, newest first.
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+            InvalidCursorError: the cursor is none that a page returned.
+
+        """
+        start = decode_time(query.cursor)
+        async with self._database.begin(principal.tenant_id) as db:
+            await SessionRepository(db, principal.access).get(session_id)
+            rows = await InjectionRepository(db, principal.access).list_contexts(
+                session_id, content_sha256=query.content_sha256, start=start, limit=query.limit
+            )
+        return page(
+            rows,
+            query.limit,
+            show=InjectedContextRead.model_validate,
+            place=lambda row: (row.first_at, row.content_sha256),
+        )
 
     def _memory_tokens(self, body: ContextRequest) -> int:
         return body.max_memory_tokens or self._rules.memory_tokens

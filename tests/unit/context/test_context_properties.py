@@ -146,12 +146,16 @@ def compositions(draw: st.DrawFn, render: str = "parts") -> Composition:
         },
         "project_profile": None,
         "in_project": False,
+        "compaction_job": None,
     }  # fmt: skip
     conversation = stored_conversation(row, policy, NOW - timedelta(hours=24))
     summaries = draw(st.lists(TEXTS, max_size=2))
     scene = Scene(row, policy, [], summaries, conversation)  # type: ignore[arg-type]  # as above
     body = ContextRequest(
-        render=render, strategy=draw(STRATEGIES), max_memory_tokens=draw(st.integers(100, 900))
+        render=render,
+        strategy=draw(STRATEGIES),
+        max_memory_tokens=draw(st.integers(100, 900)),
+        tools_tokens=draw(st.none() | st.integers(0, 400)),
     )
     options = ContextOptions(
         body,
@@ -202,6 +206,26 @@ def _sayable(composition: Composition) -> bool:
         one.role in {"user", "assistant"} and not one.calls
         for one in composition.scene.conversation.window.messages
     )
+
+
+@given(compositions())
+def test_pressure_counts_all_that_is_sent_and_says_when_it_is_too_much(
+    composition: Composition,
+) -> None:
+    answer = composition.answer()
+
+    row, policy = composition.scene.row, composition.scene.policy
+    tools = composition.options.body.tools_tokens or 0
+    pressure = answer["pressure"]
+    own = max(policy.reserved_tokens, part(answer, "instructions")["tokens"] + tools)
+    counted = own + part(answer, "summary")["tokens"] + answer["memory_tokens"]
+    assert pressure["tokens"] == round(row["token_scale"] * (counted + row["window_tokens"]))
+    assert pressure["tokens"] >= round(row["token_scale"] * (answer["tokens"] + tools))
+    assert pressure["share"] == round(pressure["tokens"] / policy.budget_tokens, 4)
+    if row["window_tokens"] > part(answer, "window")["budget"]:
+        assert pressure["level"] == "flush"
+        left_out = answer["window"]["left_out"]
+        assert (f"{left_out} older messages are left out" in pressure["notice"]) == (left_out > 0)
 
 
 @given(compositions())

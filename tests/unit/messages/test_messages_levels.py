@@ -24,7 +24,7 @@ class TestLevels:
         pressure = pressure_of(counted(there), WindowPolicy(budget_tokens=1000))
 
         assert pressure.level == level
-        assert (pressure.notice is None) == (level == "ok")
+        assert (pressure.notice() is None) == (level == "ok")
         assert pressure.due == (level == "flush")
 
     def test_summaries_and_what_is_reserved_count(self) -> None:
@@ -42,9 +42,56 @@ class TestLevels:
     def test_a_notice_says_how_full_it_is_and_what_to_do(self) -> None:
         found = pressure_of(counted(705), WindowPolicy(budget_tokens=1000))
 
-        assert found.notice is not None
-        assert "70 percent" in found.notice
-        assert "Save" in found.notice
+        notice = found.notice() or ""
+        assert "70 percent of 1000 tokens" in notice
+        assert "Save" in notice
+
+    @pytest.mark.parametrize(
+        ("there", "left_out", "compacting", "says"),
+        [
+            (999, 3, True, "Save what"),
+            (1000, 0, False, "Save what"),
+            (1000, 3, False, "3 older messages are left out"),
+            (1000, 0, True, "being replaced by a summary"),
+            (1000, 3, True, "left out of it. Older messages are being replaced by a summary."),
+        ],
+    )
+    def test_a_notice_says_what_is_so(
+        self, there: int, left_out: int, compacting: bool, says: str
+    ) -> None:
+        found = pressure_of(counted(there), WindowPolicy(budget_tokens=1000))
+
+        notice = found.notice(compacting=compacting, left_out=left_out) or ""
+
+        assert says in notice
+        full = there == 1000
+        assert ("summary" in notice) == (full and compacting)
+        assert ("left out" in notice) == (full and left_out > 0)
+        assert ("Save" in notice) == ("stay stored" not in notice)
+
+    @pytest.mark.parametrize(
+        ("fields", "tokens", "due"),
+        [
+            ({}, 400, False),
+            ({"beside_tokens": 299}, 700, False),
+            ({"beside_tokens": 300}, 700, False),
+            ({"beside_tokens": 301}, 701, False),
+            ({"beside_tokens": 600}, 1000, True),
+            ({"memory_tokens": 500}, 1200, False),
+            ({"beside_tokens": 599, "memory_tokens": 1}, 1000, False),
+        ],
+    )
+    def test_what_the_last_context_had_counts(
+        self, fields: dict[str, int], tokens: int, due: bool
+    ) -> None:
+        """What is reserved is for the same, so the larger counts; memories make nothing due."""
+        reserved = 300 if fields else 0
+        policy = WindowPolicy(budget_tokens=1000, reserved_tokens=reserved)
+
+        found = pressure_of(counted(400, **fields), policy)
+
+        assert (found.tokens, found.due) == (tokens, due)
+        assert found.level == ("flush" if tokens >= 1000 else "warn" if tokens >= 700 else "ok")
 
     def test_without_automatic_nothing_is_due(self) -> None:
         found = pressure_of(counted(5000), WindowPolicy(budget_tokens=1000, automatic=False))

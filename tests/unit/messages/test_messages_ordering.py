@@ -9,7 +9,7 @@ from httpx import AsyncClient
 from app.conversation.messages.pressure import Pressure, is_to_order
 from tests.support.api import append
 
-FULL = Pressure("flush", 1_050, 1_000, 1.05, None, due=True)
+FULL = Pressure("flush", 1_050, 1_000, 1.05, due=True)
 """Just above its budget of 1,000 tokens."""
 
 

@@ -1,0 +1,121 @@
+"""What contexts have shown can be read back, by the hash of their content."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from fastapi import FastAPI
+from httpx import AsyncClient
+
+from app.runtime import Runtime
+from tests.support.api import append, every_page, execute, ok, problem, save
+from tests.support.patience import PATIENCE
+from tests.support.service import client_of
+from tests.support.tenants import Caller, make_key
+
+TEA = "She drinks green tea in the morning."
+DOG = "She walks the dog along the river."
+
+
+@pytest.fixture
+async def talk(client: AsyncClient) -> AsyncClient:
+    """A session, with something said before in another one."""
+    await append(client, "before", "I drink green tea in the morning, and never coffee.")
+    await append(client, "s", "What tea do I drink?")
+    return client
+
+
+async def context(client: AsyncClient, session_id: str = "s", **body: Any) -> dict[str, Any]:
+    return ok(await client.post(f"/sessions/{session_id}/context", json=body))
+
+
+async def injections(client: AsyncClient, count: int, **params: Any) -> list[dict[str, Any]]:
+    """The contents of the session's contexts, once there are so many."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            rows = await every_page(client, "/sessions/s/injections", limit=2, **params)
+            if len(rows) >= count:
+                return rows
+            await asyncio.sleep(0.02)
+
+
+async def test_every_content_is_listed_with_what_was_put_into_it(talk: AsyncClient) -> None:
+    await save(talk, TEA)
+    first = await context(talk)
+    await injections(talk, 1)
+    await save(talk, DOG, on_duplicate="allow")
+    second = await context(talk)
+    third = await context(talk, include={"memories": False, "excerpts": False})
+
+    rows = await injections(talk, 3)
+
+    assert {row["content_sha256"] for row in rows[:2]} == {
+        second["content_sha256"], third["content_sha256"],
+    }  # fmt: skip
+    by_hash = {row["content_sha256"]: row for row in rows}
+    for answer in (first, second, third):
+        row = by_hash[answer["content_sha256"]]
+        assert row["memory_ids"] == [one["memory_id"] for one in answer["used"]]
+        assert row["message_ids"] == [one["message_id"] for one in answer["used_excerpts"]]
+        assert row["passage_ids"] == []
+        assert (row["tokens"], row["memory_tokens"]) == (answer["tokens"], answer["memory_tokens"])
+    assert by_hash[first["content_sha256"]]["message_ids"]
+    [found] = await injections(talk, 1, content_sha256=first["content_sha256"])
+    assert found == by_hash[first["content_sha256"]]
+    assert await injections(talk, 0, content_sha256="0" * 64) == []
+
+
+async def test_the_same_content_is_listed_once(talk: AsyncClient) -> None:
+    await context(talk)
+    [before] = await injections(talk, 1)
+
+    await context(talk)
+
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            [row] = await injections(talk, 1)
+            if row != before:
+                break
+            await asyncio.sleep(0.02)
+    assert row["last_at"] > before["last_at"]
+    assert row | {"last_at": before["last_at"]} == before
+
+
+@pytest.mark.parametrize(("value", "status"), [("0" * 63, 422), ("0" * 64, 200), ("0" * 65, 422)])
+async def test_a_hash_has_its_length(talk: AsyncClient, value: str, status: int) -> None:
+    response = await talk.get("/sessions/s/injections", params={"content_sha256": value})
+
+    assert response.status_code == status
+
+
+async def test_nobody_reads_those_of_others(
+    talk: AsyncClient, stranger: AsyncClient, app: FastAPI, runtime: Runtime, acme: Caller
+) -> None:
+    await context(talk)
+    await injections(talk, 1)
+    await append(talk, "s2", "Hi", user_id="ben")
+    key = await make_key(runtime, acme.tenant_id, "read", user_id="ben")
+
+    async with client_of(app, key.key) as ben:
+        for caller in (stranger, ben):
+            response = await caller.get("/sessions/s/injections")
+            problem(response, 404, "session_not_found")
+
+
+async def test_they_go_with_their_session(talk: AsyncClient, dsn: str, acme: Caller) -> None:
+    await context(talk)
+    await injections(talk, 1)
+
+    ok(await talk.delete("/sessions/s", params={"confirm": True}))
+
+    rows = "SELECT FROM injected_contexts WHERE tenant_id = $1"
+    assert await execute(dsn, rows, acme.tenant_id) == []
+
+
+async def test_they_are_exported(talk: AsyncClient) -> None:
+    answer = await context(talk)
+    await injections(talk, 1)
+
+    text = (await talk.get("/export")).text
+
+    assert f'"content_sha256":"{answer["content_sha256"]}"' in text.replace(" ", "")
