@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from app.language.llm.summariser import Summary, SummaryLine, SummaryRequest
+from app.language.llm.tool_call_digest import digest_of, joined, read_digest
 from app.language.text.acknowledgements import is_trivial
 from app.language.text.offload import read_text
 from app.language.text.terms import terms
@@ -32,6 +33,9 @@ READ: Final = 2_000
 
 ALIKE: Final = 0.6
 """From which share of common terms on a sentence says what another said already."""
+
+CALLS_SHARE: Final = 0.4
+"""Share of the words that the line about calls of tools may take."""
 
 _ATTENTION: Final = {"user": 3.0, "assistant": 1.0, "system": 1.0, "tool": 0.5}
 """How often PageRank begins anew at a sentence of theirs: what is asked for stays."""
@@ -91,7 +95,11 @@ class ExtractiveSummariser:
 
 
 def extract(request: SummaryRequest) -> str:
-    """The quotations, in the order in which they were said, a line for each speaker's turn."""
+    """Calls of tools in one line; the quotations, in the order in which they were said, a line for
+    each speaker's turn.
+    """
+    calls, request = _calls(request)
+    words = request.words - word_count(calls)
     known = [_terms(sentence) for text in request.earlier for sentence in sentences(text)]
     if request.lines:
         found = _said(request.lines) or _said(request.lines, trivial=True)
@@ -102,12 +110,32 @@ def extract(request: SummaryRequest) -> str:
     for place in _in_turns(found, _ranked(found)):
         more = sorted([*chosen, place])
         fresh = not _alike(found[place], known + [found[at].terms for at in chosen])
-        if fresh and word_count(_written([found[at] for at in more])) <= request.words:
+        if fresh and word_count(_written([found[at] for at in more])) <= words:
             chosen = more
-    if not chosen and found:
+    if not chosen and found and not calls:
         chosen = [max(range(len(found)), key=lambda place: len(found[place].terms))]
-    text = _written([found[place] for place in chosen])
+    text = "\n".join(filter(None, [calls, _written([found[place] for place in chosen])]))
     return cut_at_sentence(text, lambda part: word_count(part) <= request.words)[0]
+
+
+def _calls(request: SummaryRequest) -> tuple[str, SummaryRequest]:
+    """The line about calls of tools, and what else there is to summarise."""
+    if request.lines:
+        digest = digest_of(request.lines)
+        texts = [line.text[:READ] for line in request.lines]
+    else:
+        texts = list(request.earlier)
+        digests = [read_digest(line) for text in texts for line in text.splitlines()]
+        digest = joined([one for one in digests if one is not None])
+        rest = [
+            "\n".join(line for line in text.splitlines() if read_digest(line) is None)
+            for text in texts
+        ]
+        request = replace(request, earlier=rest)
+    if digest is None:
+        return "", request
+    share = max(int(CALLS_SHARE * request.words), 1)
+    return digest.written(share, chinese=mostly_characters(" ".join(texts))), request
 
 
 def _said(lines: Sequence[SummaryLine], *, trivial: bool = False) -> list[_Sentence]:
@@ -115,9 +143,10 @@ def _said(lines: Sequence[SummaryLine], *, trivial: bool = False) -> list[_Sente
     return [
         sentence
         for place, line in enumerate(lines)
-        if trivial or line.speaker != "user" or not is_trivial(line.text)
+        if (trivial or line.speaker != "user" or not is_trivial(line.text))
+        and not (line.calls and not line.text.strip())
         for sentence in _sentences(
-            line.text[:READ].strip() or f"[{', '.join(line.calls)}]",
+            line.text[:READ].strip() or "[]",
             line.speaker,
             _label(line, chinese),
             place,

@@ -20,7 +20,8 @@ class SummaryLine:
     Args:
         event_type: what kind of event it is, when nobody said it, such as `login`.
         name: the speaker's own, or the tool's.
-        calls: names of the tools it calls.
+        calls: the tools it calls, each a name, perhaps with short arguments in brackets.
+        number: its place in the conversation.
 
     """
 
@@ -29,6 +30,7 @@ class SummaryLine:
     event_type: str | None = None
     name: str | None = None
     calls: tuple[str, ...] = ()
+    number: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

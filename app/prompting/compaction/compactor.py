@@ -38,29 +38,21 @@ from app.language.llm.tokens import TokenCounter
 from app.language.text.offload import read_text
 from app.language.text.uploads import scrub_upload_mentions
 from app.memory.memories.gate import Gate
-from app.platform.database.base import new_id
 from app.platform.jobs.repository import JobRepository
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
-from app.prompting.compaction.eviction import (
-    CompactionOptions,
-    Eviction,
-    SummaryLimits,
-    eviction_of,
-    line_of,
-    next_merge,
-)
+from app.prompting.compaction.eviction import CompactionOptions, Eviction, eviction_of
+from app.prompting.compaction.merges import SummaryLimits
 from app.prompting.compaction.models import SessionSummary
 from app.prompting.compaction.repository import SummaryRepository
 from app.prompting.compaction.schemas import WhyNot
+from app.prompting.compaction.summary_lines import lines_of
+from app.prompting.compaction.summary_writer import SummaryWriter, WrittenSummary
 
 log = structlog.get_logger()
 
 INLINE_MESSAGES = 500
 """A window of more messages is cut in a thread, so that other requests go on."""
-
-MERGED_REASON = "fold"
-"""Reason of a summary of summaries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +81,6 @@ class CompactionSnapshot:
         """What a model's answers are kept for."""
         user_id, session_id = self.session.user_id, self.session.session_id
         return AnswerPurpose(f"compact:{session_id}", user_id=user_id, session_id=session_id)
-
-
-@dataclass(frozen=True, slots=True)
-class WrittenSummary:
-    """New summaries, that of the evicted messages first; and all that are then in the context."""
-
-    added: Sequence[SessionSummary]
-    present: Sequence[SessionSummary]
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +163,7 @@ class Compactor:
             seen,
             eviction=eviction,
             ids=[row["message_id"] for row in rows],
-            lines=[line_of(dict(row)) for row in rows if row["message_id"] in covered],
+            lines=lines_of(dict(row) for row in rows if row["message_id"] in covered),
             present=await summaries.present(session),
         )
 
@@ -209,67 +193,29 @@ class Compactor:
         """
         assert seen.eviction is not None  # noqa: S101 (the caller has looked)
         limits = SummaryLimits.of(seen.policy)
-        request = SummaryRequest(
-            limits.words,
-            seen.lines,
-            [summary.content for summary in seen.present],
-            options.instructions,
-        )
-        first = SessionSummary(
-            summary_id=new_id("sum"),
+
+        async def ask(request: SummaryRequest) -> str:
+            async def write() -> Summary:
+                summary = await summariser.summarise(request)
+                text = await read_text(len(summary.text), self._kept, summary.text)
+                if not limits.applied(text, self._counter)[0]:
+                    # Within the call: what cannot be used is not kept.
+                    raise ModelUnavailableError("bad_answer", fault="empty", use=summary.use)
+                return replace(summary, text=text)
+
+            question = self._ledger.question(summariser, seen.purpose, request, Summary)
+            return (await self._ledger.ask(principal, summariser, question, write)).text
+
+        writer = SummaryWriter(
+            ask=ask,
+            model=summariser.name,
             session_id=seen.session.session_id,
-            level=0,
-            parent_id=seen.present[-1].summary_id if seen.present else None,
-            from_seq=seen.eviction.from_seq,
-            to_seq=seen.eviction.to_seq,
-            evicted_messages=len(seen.eviction.messages),
-            evicted_tokens=seen.eviction.tokens,
-            reason=options.reason,
             creator=principal.key_id or None,
+            counter=self._counter,
+            policy=seen.policy,
+            options=options,
         )
-        await self._write_text(principal, summariser, request, limits, first, seen.purpose)
-        if first.tokens >= seen.eviction.freed_tokens:
-            return None
-        added, present = [first], [*seen.present, first]
-        while (merge := next_merge(present, seen.policy)) is not None:
-            parts = present[merge.start : merge.stop]
-            request = SummaryRequest(
-                limits.words,
-                earlier=[part.content for part in parts],
-                instructions=options.instructions,
-            )
-            merged = _merged(parts, merge.level, principal)
-            await self._write_text(principal, summariser, request, limits, merged, seen.purpose)
-            if merged.tokens >= sum(part.tokens for part in parts):
-                break
-            added.append(merged)
-            present[merge.start : merge.stop] = [merged]
-        return WrittenSummary(added, present)
-
-    async def _write_text(
-        self,
-        principal: Principal,
-        summariser: Summariser,
-        request: SummaryRequest,
-        limits: SummaryLimits,
-        row: SessionSummary,
-        purpose: AnswerPurpose,
-    ) -> None:
-        """Give `row` its text. Raises ModelUnavailableError."""
-
-        async def write() -> Summary:
-            summary = await summariser.summarise(request)
-            text = await read_text(len(summary.text), self._kept, summary.text)
-            if not limits.applied(text, self._counter)[0]:
-                # Within the call: what cannot be used is not kept.
-                raise ModelUnavailableError("bad_answer", fault="empty", use=summary.use)
-            return replace(summary, text=text)
-
-        question = self._ledger.question(summariser, purpose, request, Summary)
-        summary = await self._ledger.ask(principal, summariser, question, write)
-        row.content, row.shortened = limits.applied(summary.text, self._counter)
-        row.tokens = self._counter.count(row.content)
-        row.model = summariser.name
+        return await writer.write(seen.eviction, seen.lines, seen.present)
 
     def _kept(self, text: str) -> str:
         """What a summary keeps: nothing the gate refuses, and of uploads only what says no more."""
@@ -395,21 +341,6 @@ def _is_due(session: Session, policy: WindowPolicy) -> bool:
 def _window_state(session: Session) -> tuple[int, list[str], str]:
     """What must be unchanged when a compaction is stored: a restore may change any of the three."""
     return session.in_context_from, list(session.summary_ids), str(session.set_aside)
-
-
-def _merged(parts: Sequence[SessionSummary], level: int, principal: Principal) -> SessionSummary:
-    return SessionSummary(
-        summary_id=new_id("sum"),
-        session_id=parts[0].session_id,
-        level=level,
-        parent_id=None,
-        from_seq=min(part.from_seq for part in parts),
-        to_seq=max(part.to_seq for part in parts),
-        evicted_messages=sum(part.evicted_messages for part in parts),
-        evicted_tokens=sum(part.evicted_tokens for part in parts),
-        reason=MERGED_REASON,
-        creator=principal.key_id or None,
-    )
 
 
 def _event(session: Session, eviction: Eviction, written: WrittenSummary) -> Event:

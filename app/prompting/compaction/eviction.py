@@ -1,15 +1,9 @@
-"""What compaction evicts, and which summaries it merges. Pure.
+"""What a compaction evicts, and the options of a request for one. Pure."""
 
-Summaries have levels: each eviction gives a summary of level 0, and four of a level are merged into
-one of the next. So a context has at most three of a level, however long the session is.
-"""
-
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, cast, get_args
+from typing import Final
 
 from app.conversation.messages.window import (
-    EVENT_TYPE,
     Window,
     WindowCut,
     WindowMessage,
@@ -17,25 +11,6 @@ from app.conversation.messages.window import (
     leaving_of,
 )
 from app.conversation.sessions.policy import WindowPolicy
-from app.language.llm.content_parts import text_with_placeholders
-from app.language.llm.summariser import Speaker, SummaryLine
-from app.language.llm.tokens import TokenCounter
-from app.language.text.word_limit import cut_at_sentence, word_count
-
-READ: Final = 8_000
-"""Code points of a message that a summariser is shown."""
-
-MERGED_AT_ONCE: Final = 4
-"""How many summaries of a level become one of the next."""
-
-SUMMARY_SHARE: Final = 0.25
-"""Share of the budget that all summaries together may take before they are merged early. A window
-full of summaries could not be compacted any more."""
-
-TOKENS_PER_WORD: Final = 5
-"""In any script; a summary with more tokens for each allowed word is cut."""
-
-FEWEST_WORDS: Final = 10
 
 MOST_MESSAGES: Final = 400
 """Most messages that a summary may cover; of a longer conversation that arrives at once, the rest
@@ -67,58 +42,6 @@ class CompactionOptions:
         if self.evict_fraction is not None:
             policy = replace(policy, evict_fraction=self.evict_fraction)
         return policy
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryLimits:
-    """How long a summary may be, in words and in tokens."""
-
-    words: int
-    tokens: int
-
-    @classmethod
-    def of(cls, policy: WindowPolicy) -> "SummaryLimits":
-        """As the policy says, and never more than a share of a small budget."""
-        room = int(SUMMARY_SHARE * policy.budget_tokens)
-        words = min(policy.summary_words, max(room // 2, FEWEST_WORDS))
-        return cls(words, min(TOKENS_PER_WORD * words, room))
-
-    def applied(self, text: str, counter: TokenCounter) -> tuple[str, bool]:
-        """The text, cut at the end of a sentence where it is too long, and whether it was."""
-        return cut_at_sentence(
-            text,
-            lambda part: word_count(part) <= self.words and counter.count(part) <= self.tokens,
-        )
-
-
-class PresentSummary(Protocol):
-    """A summary that is in the context."""
-
-    @property
-    def level(self) -> Any: ...
-    @property
-    def tokens(self) -> Any: ...
-
-
-@dataclass(frozen=True, slots=True)
-class SummaryMerge:
-    """A merge: summaries from index `start` to before `stop` become one of `level`."""
-
-    start: int
-    stop: int
-    level: int
-
-
-def next_merge(present: Sequence[PresentSummary], policy: WindowPolicy) -> SummaryMerge | None:
-    """The next merge among the present summaries, oldest first; None when there is none."""
-    for start in range(len(present) - MERGED_AT_ONCE + 1):
-        levels = {summary.level for summary in present[start : start + MERGED_AT_ONCE]}
-        if len(levels) == 1:
-            return SummaryMerge(start, start + MERGED_AT_ONCE, levels.pop() + 1)
-    tokens = sum(summary.tokens for summary in present)
-    if len(present) > 1 and tokens > SUMMARY_SHARE * policy.budget_tokens:
-        return SummaryMerge(0, len(present), max(summary.level for summary in present) + 1)
-    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,25 +92,3 @@ def eviction_of(window: Window, cut: WindowCut, *, most: int = MOST_MESSAGES) ->
             last = window.messages[position - 1].sequence_no
             return Eviction(leaving.evicted, last, more=True, opening=leaving.opening)
     return whole
-
-
-def line_of(row: Mapping[str, Any]) -> SummaryLine:
-    """A message as a summariser reads it."""
-    return SummaryLine(
-        speaker=_speaker(row["role"]),
-        text=text_with_placeholders(row["content"], row["content_parts"])[:READ],
-        event_type=row[EVENT_TYPE],
-        name=row["name"],
-        calls=tuple(_called(call) for call in row["tool_calls"] or []),
-    )
-
-
-def _speaker(role: str) -> Speaker:
-    assert role in get_args(Speaker)  # noqa: S101 (a constraint of the table)
-    return cast("Speaker", role)
-
-
-def _called(call: Mapping[str, Any]) -> str:
-    function = call.get("function")
-    name = function.get("name") if isinstance(function, dict) else call.get("name")
-    return name if isinstance(name, str) and name else "tool"

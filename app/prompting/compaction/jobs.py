@@ -19,10 +19,10 @@ from app.prompting.compaction.compactor import (
     CompactionResult,
     CompactionSnapshot,
     Compactor,
-    WrittenSummary,
     chosen_summariser,
 )
 from app.prompting.compaction.eviction import CompactionOptions
+from app.prompting.compaction.summary_writer import WrittenSummary
 
 REASON = "pressure"
 

@@ -13,8 +13,8 @@ from app.conversation.sessions.models import Session
 from app.identity.tenants.access import Access
 from app.platform.database.keyset import after
 from app.prompting.compaction.errors import SummaryNotFoundError
-from app.prompting.compaction.eviction import READ
 from app.prompting.compaction.models import SessionSummary
+from app.prompting.compaction.summary_lines import READ
 
 # A data URL is replaced by a placeholder first, and may be longer than all that is read.
 _READ_CONTENT = case(
@@ -106,6 +106,7 @@ class SummaryRepository:
                 _READ_CONTENT.label("content"),
                 Message.content_parts,
                 Message.tool_calls,
+                Message.tool_call_id,
                 Message.name,
                 Message.metadata_[EVENT_TYPE].astext.label(EVENT_TYPE),
             )

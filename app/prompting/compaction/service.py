@@ -17,7 +17,6 @@ from app.prompting.compaction.compactor import (
     CompactionResult,
     CompactionSnapshot,
     Compactor,
-    WrittenSummary,
     chosen_summariser,
 )
 from app.prompting.compaction.eviction import CompactionOptions
@@ -30,6 +29,7 @@ from app.prompting.compaction.schemas import (
     SummaryQuery,
     SummaryRead,
 )
+from app.prompting.compaction.summary_writer import WrittenSummary
 
 ROUNDS = 3
 """How often a compaction is tried when messages that it covers are deleted meanwhile."""

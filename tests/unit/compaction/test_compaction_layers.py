@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.tokens import EstimatedTokens
 from app.language.text.word_limit import cut_at_sentence, sentences, word_count
-from app.prompting.compaction.eviction import (
+from app.prompting.compaction.merges import (
     MERGED_AT_ONCE,
     SUMMARY_SHARE,
     SummaryLimits,
@@ -47,7 +47,8 @@ class TestFolding:
 
         assert next_merge(standing(0, 0, tokens=room // 2), POLICY) is None
         assert next_merge(standing(0, 0, tokens=room // 2 + 1), POLICY) == SummaryMerge(0, 2, 1)
-        assert next_merge(standing(1, 0, tokens=room), POLICY) == SummaryMerge(0, 2, 2)
+        assert next_merge(standing(1, 0, tokens=room), POLICY) == SummaryMerge(0, 2, 1)
+        assert next_merge(standing(5, 2, 0, tokens=room), POLICY) == SummaryMerge(0, 3, 5)
         assert next_merge(standing(3, tokens=10 * room), POLICY) is None
 
     @given(st.integers(1, 300))

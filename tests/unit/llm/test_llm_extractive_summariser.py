@@ -108,7 +108,7 @@ class TestQuoting:
 
     def test_calls_without_words_are_named(self):
         assert quoted((SummaryLine("assistant", "", calls=("search_flights",)),)) == (
-            "Assistant: [search_flights]"
+            "Tool calls: search_flights ×1."
         )
 
     def test_a_long_sentence_is_cut(self):
@@ -143,6 +143,8 @@ class TestLength:
                 st.sampled_from(["user", "assistant", "system", "tool"]),
                 st.text(max_size=200),
                 event_type=st.none() | st.text(min_size=1, max_size=20),
+                calls=st.lists(st.text(max_size=30), max_size=3).map(tuple),
+                number=st.none() | st.integers(1, 10**6),
             ),
             max_size=12,
         ),

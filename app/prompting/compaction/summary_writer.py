@@ -1,0 +1,122 @@
+"""Writing the summary of one eviction, and merging what there are too many of. Stores nothing."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+
+from app.conversation.sessions.policy import WindowPolicy
+from app.language.llm.summariser import SummaryLine, SummaryRequest
+from app.language.llm.tokens import TokenCounter
+from app.platform.database.base import new_id
+from app.prompting.compaction.eviction import CompactionOptions, Eviction
+from app.prompting.compaction.merges import SummaryLimits, next_merge
+from app.prompting.compaction.models import SessionSummary
+
+MERGED_REASON = "fold"
+"""Reason of a summary of summaries."""
+
+Ask = Callable[[SummaryRequest], Awaitable[str]]
+"""Asks whoever writes for a text; raises ModelUnavailableError when there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class WrittenSummary:
+    """New summaries, that of the evicted messages first; and all that are then in the context."""
+
+    added: Sequence[SessionSummary]
+    present: Sequence[SessionSummary]
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryWriter:
+    """Writes summaries of one session.
+
+    Args:
+        ask: whoever writes, called `model` in what it wrote.
+        creator: id of the key that asked for it.
+
+    """
+
+    ask: Ask
+    model: str
+    session_id: str
+    creator: str | None
+    counter: TokenCounter
+    policy: WindowPolicy
+    options: CompactionOptions
+
+    async def write(
+        self, eviction: Eviction, lines: Sequence[SummaryLine], present: Sequence[SessionSummary]
+    ) -> WrittenSummary | None:
+        """The summaries to store; None when the summary is no shorter than what it makes free.
+
+        However they are written, at most three of a level are then in the context, and all
+        together are no longer than their share of the budget.
+
+        Args:
+            lines: the messages that leave.
+            present: the summaries in the context, oldest first.
+
+        Raises:
+            ModelUnavailableError: no summary was written.
+
+        """
+        first = SessionSummary(
+            summary_id=new_id("sum"),
+            session_id=self.session_id,
+            level=0,
+            parent_id=present[-1].summary_id if present else None,
+            from_seq=eviction.from_seq,
+            to_seq=eviction.to_seq,
+            evicted_messages=len(eviction.messages),
+            evicted_tokens=eviction.tokens,
+            reason=self.options.reason,
+            creator=self.creator,
+        )
+        await self._ask_for(first, lines, [summary.content for summary in present])
+        if first.tokens >= eviction.freed_tokens:
+            return None
+        added, present = [first], [*present, first]
+        while (merge := next_merge(present, self.policy)) is not None:
+            merged = await self._merged(present[merge.start : merge.stop], merge.level)
+            added.append(merged)
+            present[merge.start : merge.stop] = [merged]
+        return WrittenSummary(added, present)
+
+    async def _merged(self, parts: Sequence[SessionSummary], level: int) -> SessionSummary:
+        merged = SessionSummary(
+            summary_id=new_id("sum"),
+            session_id=self.session_id,
+            level=level,
+            parent_id=None,
+            from_seq=min(part.from_seq for part in parts),
+            to_seq=max(part.to_seq for part in parts),
+            evicted_messages=sum(part.evicted_messages for part in parts),
+            evicted_tokens=sum(part.evicted_tokens for part in parts),
+            reason=MERGED_REASON,
+            creator=self.creator,
+        )
+        texts = [part.content for part in parts]
+        await self._ask_for(merged, (), texts)
+        if merged.tokens >= sum(part.tokens for part in parts):
+            # It says no less in the words of the parts, and there is one in place of several.
+            joined, cut = self._limits.applied("\n".join(texts), self.counter)
+            if not cut:
+                self._fill(merged, joined, shortened=False)
+        return merged
+
+    async def _ask_for(
+        self, row: SessionSummary, lines: Sequence[SummaryLine], earlier: Sequence[str]
+    ) -> None:
+        """Give `row` its text. Raises ModelUnavailableError."""
+        request = SummaryRequest(self._limits.words, lines, earlier, self.options.instructions)
+        text, shortened = self._limits.applied(await self.ask(request), self.counter)
+        self._fill(row, text, shortened=shortened)
+
+    def _fill(self, row: SessionSummary, text: str, *, shortened: bool) -> None:
+        row.content, row.shortened = text, shortened
+        row.tokens = self.counter.count(text)
+        row.model = self.model
+
+    @property
+    def _limits(self) -> SummaryLimits:
+        return SummaryLimits.of(self.policy)
