@@ -61,6 +61,7 @@ from app.platform.http.health import Probe
 from app.prompting.blocks.creation import AgentWithBlocksService
 from app.prompting.blocks.edit_service import BlockEditService
 from app.prompting.blocks.service import BlockService
+from app.prompting.checkpoints.fork_service import ForkService
 from app.prompting.checkpoints.service import ApprovalService, CheckpointService
 from app.prompting.compaction.compactor import Compactor, chosen_summariser
 from app.prompting.compaction.service import CompactionService
@@ -296,6 +297,7 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
             at.work, factory.get(Compactor), at.summarisers, at.now
         ),
         CheckpointService: lambda _, at: CheckpointService(at.work, at.window_policy),
+        ForkService: lambda _, at: ForkService(at.work, at.window_policy),
         ApprovalService: lambda _, at: ApprovalService(at.work),
         BlockService: lambda _, at: BlockService(at.work),
         BlockEditService: lambda _, at: BlockEditService(at.work, at.saving_rules.gate),

@@ -140,6 +140,7 @@ from kemem.projects import (
 from kemem.sessions import (
     Appended,
     Extraction,
+    ForkOrigin,
     HitPiece,
     Message,
     MessageHit,
@@ -150,6 +151,7 @@ from kemem.sessions import (
     Pressure,
     Scheduled,
     Session,
+    SessionForked,
 )
 from kemem.tools import Processor, Processors, ToolResult, Tools
 from kemem.version import __version__
@@ -216,6 +218,7 @@ __all__ = [
     "ForgettingRun",
     "ForgettingShadow",
     "Forgotten",
+    "ForkOrigin",
     "Graph",
     "GraphChange",
     "GraphChangeList",
@@ -276,6 +279,7 @@ __all__ = [
     "ScoreParts",
     "SearchResults",
     "Session",
+    "SessionForked",
     "ShownWindow",
     "Snapshot",
     "Snapshots",

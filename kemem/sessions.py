@@ -175,6 +175,17 @@ class Appended(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ForkOrigin(Answer):
+    """Where a fork began."""
+
+    session_id: str
+    sequence_no: int = 0
+    """The last message that was copied; messages keep their numbers."""
+    message_id: str | None = None
+    checkpoint_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Session(Answer):
     """One conversation."""
 
@@ -195,9 +206,21 @@ class Session(Answer):
     last_message_time: datetime | None = None
     last_extracted_seq: int = 0
     """Memories have been extracted from messages up to this number."""
+    forked_from: ForkOrigin | None = None
     version: int = 1
     create_time: datetime | None = None
     update_time: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionForked(Session):
+    """A new session that goes on from a place in another one."""
+
+    copied_messages: int = 0
+    window_messages: int = 0
+    window_tokens: int = 0
+    state_version: int = 0
+    """Of its working state; 0 without one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

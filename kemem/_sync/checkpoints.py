@@ -18,6 +18,7 @@ from kemem.checkpoints import (
     State,
 )
 from kemem.options import ApprovalStatus, CheckpointListOptions, CheckpointOptions, Decision
+from kemem.sessions import SessionForked
 
 
 class CheckpointMethods(Sender):
@@ -161,6 +162,40 @@ class CheckpointMethods(Sender):
             CheckpointRestored, "sessions", session_id, "checkpoints", checkpoint_id, "restore"
         )
         return self._send(call)
+
+    def fork(
+        self,
+        session_id: str,
+        *,
+        at_message_id: str | None = None,
+        at_sequence_no: int | None = None,
+        checkpoint_id: str | None = None,
+        new_session_id: str | None = None,
+        session_name: str | None = None,
+    ) -> SessionForked:
+        """Open a new session that goes on from a place in this one, which is not changed.
+
+        Args:
+            at_message_id: the last message to copy; the newest if no place is given.
+            at_sequence_no: the same, by its number.
+            checkpoint_id: copy the session as it was when this checkpoint was made.
+            new_session_id: the id of the new session; generated if left out.
+            session_name: its name; the same as before if left out.
+
+        Raises:
+            NotFoundError: there is no such session, message or checkpoint.
+            ConflictError: a tool call has no result at that place, or the message was set aside
+                (`invalid_fork_point`); or the id is in use (`id_taken`).
+
+        """
+        body = {
+            "at_message_id": at_message_id,
+            "at_sequence_no": at_sequence_no,
+            "checkpoint_id": checkpoint_id,
+            "session_id": new_session_id,
+            "session_name": session_name,
+        }
+        return self._send(post(SessionForked, "sessions", session_id, "fork", body=body))
 
     def delete_checkpoint(self, session_id: str, checkpoint_id: str) -> None:
         """Delete a checkpoint for good; the session is not changed.

@@ -1,10 +1,14 @@
 """What the tests of checkpoints say again and again."""
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import timedelta
 from typing import Any
 
 from httpx import AsyncClient
+from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.runtime import Runtime
 from tests.support.api import execute, ok
 from tests.support.tenants import Caller
 
@@ -59,3 +63,14 @@ def asking(*call_ids: str, **metadata: Any) -> dict[str, Any]:
 
 def answering(call_id: str) -> dict[str, Any]:
     return {"role": "tool", "tool_call_id": call_id, "content": "Done."}
+
+
+@asynccontextmanager
+async def holding(runtime: Runtime, caller: Caller) -> AsyncIterator[AsyncConnection]:
+    """The session's row, locked by a connection of ours until the block ends."""
+    async with runtime.database.begin(caller.tenant_id) as db:
+        connection = await db.connection()
+        await connection.exec_driver_sql(
+            "SELECT 1 FROM sessions WHERE session_id = 's1' FOR UPDATE"
+        )
+        yield connection

@@ -1,30 +1,25 @@
 """Checkpoints that meet appends and deletions; each needs connections of its own."""
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 
 import pytest
-from checkpoints_support import APPROVALS, CHECKPOINTS, SESSION, asking, checkpoint, restore, window
+from checkpoints_support import (
+    APPROVALS,
+    CHECKPOINTS,
+    SESSION,
+    asking,
+    checkpoint,
+    holding,
+    restore,
+    window,
+)
 from httpx import AsyncClient
-from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.runtime import Runtime
 from tests.support.api import append, dump, every_page, execute, ok, problem, tables_with
 from tests.support.tenants import Caller
 
 ROUNDS = 6
-
-
-@asynccontextmanager
-async def holding(runtime: Runtime, caller: Caller) -> AsyncIterator[AsyncConnection]:
-    """The session's row, locked by a connection of ours until the block ends."""
-    async with runtime.database.begin(caller.tenant_id) as db:
-        connection = await db.connection()
-        await connection.exec_driver_sql(
-            "SELECT 1 FROM sessions WHERE session_id = 's1' FOR UPDATE"
-        )
-        yield connection
 
 
 class TestRestoreWhileMessagesArrive:

@@ -130,6 +130,18 @@ async def test_session_is_restored_to_a_checkpoint(memory: AsyncMemory) -> None:
         await memory.get_checkpoint("s1", made.checkpoint_id)
 
 
+async def test_session_is_forked(memory: AsyncMemory) -> None:
+    [first, second] = await memory.messages("s1", 2)
+
+    made = await memory.fork("s1", at_message_id=second.message_id, new_session_id="s1-fork")
+
+    assert (made.session_id, made.copied_messages) == ("s1-fork", 2)
+    assert made.forked_from is not None
+    assert made.forked_from.message_id == second.message_id
+    texts = [one.content for one in await memory.messages("s1-fork", None)]
+    assert texts == [first.content, second.content]
+
+
 async def test_tool_call_waits_for_a_human_decision(memory: AsyncMemory) -> None:
     call = {"id": "c1", "type": "function", "function": {"name": "book", "arguments": "{}"}}
     message = {"role": "assistant", "tool_calls": [call], "metadata": {"requires_approval": ["c1"]}}

@@ -211,6 +211,7 @@ COLUMNS = {
         "beside_tokens": "bigint",  # + what the last context had besides
         "memory_tokens": "bigint",
         "window_policy": "jsonb",  # + own policy
+        "forked_from": "jsonb",  # + where a fork began
         "version": "bigint" + REQUIRED,  # + optimistic locking
         "create_time": TIME + REQUIRED,
         "update_time": TIME + REQUIRED,
@@ -230,6 +231,7 @@ COLUMNS = {
         "name": "character varying(255)",  # + calls of tools
         "metadata": "jsonb" + REQUIRED,
         "parent_message_id": ID,
+        "copied_from": ID,  # + what a fork has from elsewhere
         "input_hash": "bytea",  # + what a processor changed can be sent again
         "captured": "boolean" + REQUIRED,  # + what extraction leaves out
         "create_time": TIME + REQUIRED,

@@ -142,6 +142,7 @@ OPERATIONS = {
     "GET /v1/sessions/{session_id}/checkpoints/{checkpoint_id}": Call("read"),
     "DELETE /v1/sessions/{session_id}/checkpoints/{checkpoint_id}": Call("write"),
     "POST /v1/sessions/{session_id}/checkpoints/{checkpoint_id}/restore": Call("write"),
+    "POST /v1/sessions/{session_id}/fork": Call("write", {"at_message_id": "{message_id}"}),
     "GET /v1/sessions/{session_id}/approvals": Call("read"),
     "GET /v1/sessions/{session_id}/approvals/{tool_call_id}": Call("read"),
     "POST /v1/sessions/{session_id}/approvals/{tool_call_id}": Call(

@@ -55,6 +55,7 @@ class ExcerptQuery:
         given: role, content and parts of messages that stand there without being stored.
         session_id: of the session in which these may be stored too, with ids of their own.
         tokens: how many the excerpts may take together.
+        lineage: of `session_id`, where it is a fork: what it has copies of.
 
     """
 
@@ -69,6 +70,7 @@ class ExcerptQuery:
     given: Sequence[tuple[str, str, Sequence[object] | None]] = ()
     session_id: str | None = None
     tokens: int = CANDIDATES * TOKENS_PER_CANDIDATE
+    lineage: Sequence[tuple[str, int]] = ()
 
 
 def candidates(tokens: int) -> int:
@@ -137,6 +139,8 @@ class ExcerptSearch:
             until=wanted.until,
             sessions=wanted.sessions,
             remembered=True,
+            beside=wanted.session_id,
+            lineage=wanted.lineage,
         )
 
 

@@ -132,6 +132,8 @@ class Message(TenantOwned, Searched, Base):
     # False: said while memory was paused, so it is never read for memories.
     captured: Mapped[bool] = mapped_column(server_default=text("true"), default=True)
     parent_message_id: Mapped[str | None] = mapped_column(Id)
+    # Of a copy in a fork: the message that was said first, whose text is not searched twice.
+    copied_from: Mapped[str | None] = mapped_column(Id, deferred=True)
     # Of what the request said, where a processor made this of it: so it may be sent again.
     input_hash: Mapped[bytes | None]
     create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))

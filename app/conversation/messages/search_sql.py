@@ -49,6 +49,9 @@ class MessagePlan:
         most: how many messages are looked at.
         sessions: only of these; None for all.
         remembered: leave out what was said while memory was paused.
+        beside: the session that the results are shown beside, which shows its own messages.
+        lineage: sessions that it has copies of, each with the last number: left out, the copies
+            are found in their place.
 
     """
 
@@ -65,6 +68,8 @@ class MessagePlan:
     most: int = MOST_MESSAGES
     sessions: Sequence[str] | None = None
     remembered: bool = False
+    beside: str | None = None
+    lineage: Sequence[tuple[str, int]] = ()
 
 
 def features_statement(plan: MessagePlan) -> tuple[str, list[object], list[Column]]:
@@ -93,7 +98,7 @@ def features_statement(plan: MessagePlan) -> tuple[str, list[object], list[Colum
         Column("eligible", "bool", " AND ".join(_narrowed(plan, statement))),
     ]
     whose = " AND ".join(_whose(plan, statement))
-    found = f"{whose} AND {_FINDABLE}"
+    found = " AND ".join([whose, _FINDABLE, *_said_once(plan, statement)])
     if "tool" not in plan.roles:
         # Their words are of pages and tables, and say nothing of how people here speak.
         found = f"{found} AND {_NO_RESULT}"
@@ -219,6 +224,32 @@ def _whose(plan: MessagePlan, statement: SearchStatement) -> list[str]:
     ]
     if plan.newest is not None:
         conditions.append(f"messages.create_time <= {statement.bind(plan.newest, 'timestamptz')}")
+    return conditions
+
+
+def _said_once(plan: MessagePlan, statement: SearchStatement) -> list[str]:
+    """What leaves out the second of two messages of which one is a copy in a fork.
+
+    Where both may be found, it is the copy, unless the results are shown beside the fork itself.
+    """
+    source = ["source.tenant_id = tenant.id", "source.message_id = messages.copied_from"]
+    if plan.session_id is not None:
+        source.append(f"source.session_id = {statement.bind(plan.session_id, 'text')}")
+    if plan.sessions is not None:
+        chosen = statement.bind(list(plan.sessions), "text[]")
+        source.append(f"source.session_id = ANY ({chosen})")
+    beside = "false"
+    if plan.beside is not None:
+        beside = f"messages.session_id = {statement.bind(plan.beside, 'text')}"
+    conditions = [
+        f"(messages.copied_from IS NULL OR {beside} "
+        f"OR NOT EXISTS (SELECT FROM messages AS source WHERE {' AND '.join(source)}))"
+    ]
+    for session_id, upto in plan.lineage:
+        conditions.append(
+            f"(messages.session_id <> {statement.bind(session_id, 'text')} "
+            f"OR messages.sequence_no > {statement.bind(upto, 'int8')})"
+        )
     return conditions
 
 

@@ -1,13 +1,22 @@
 """The tables of sessions and of their working state."""
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, SmallInteger, String, text
 from sqlalchemy.dialects.postgresql import ARRAY, INT8MULTIRANGE, JSONB, Range
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.platform.database.base import Base, Id, TenantOwned, Timed
+
+LINEAGE: Final = "lineage"
+"""In `forked_from`: the sessions whose messages a fork has copies of, each with the last number."""
+
+
+def lineage_of(forked_from: Mapping[str, Any] | None) -> list[tuple[str, int]]:
+    """Which messages a session has copies of: sessions, and up to which number; none of no fork."""
+    return [(one, upto) for one, upto in (forked_from or {}).get(LINEAGE, ())]
 
 
 class Session(TenantOwned, Timed, Base):
@@ -83,6 +92,8 @@ class Session(TenantOwned, Timed, Base):
     beside_tokens: Mapped[int | None]
     memory_tokens: Mapped[int | None]
     window_policy: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
+    # Of a fork: the session and the place in it, and those that this one was a fork of.
+    forked_from: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     version: Mapped[int] = mapped_column(server_default=text("1"), default=1)
 
 

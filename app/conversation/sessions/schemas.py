@@ -60,6 +60,15 @@ class SessionPatch(Schema):
     )
 
 
+class ForkOrigin(ReadSchema):
+    """Where a fork began; the session it is a fork of may be gone by now."""
+
+    session_id: str
+    sequence_no: int = Field(description="The last message that was copied; numbers are kept.")
+    message_id: str | None = Field(description="Its id there; null where nothing was copied.")
+    checkpoint_id: str | None
+
+
 class SessionRead(ReadSchema):
     session_id: str
     agent_id: str
@@ -82,6 +91,7 @@ class SessionRead(ReadSchema):
     last_extracted_seq: int = Field(
         description="Messages up to this number have been read for memories."
     )
+    forked_from: ForkOrigin | None = Field(default=None, description="Null unless it is a fork.")
     version: int
     create_time: Timestamp
     update_time: Timestamp

@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import undefer
 
 from app.conversation.messages.models import Message
 from app.conversation.sessions.models import Session
@@ -75,8 +76,13 @@ class ExtractionRepository:
     async def after(
         self, session_id: str, sequence_no: int, *, limit: int, to: int | None = None
     ) -> Sequence[Message]:
-        """Messages behind a place, up to `to` at the most, in order."""
-        statement = self._messages(session_id).where(Message.sequence_no > sequence_no)
+        """Messages behind a place, up to `to` at the most, in order.
+
+        Copies in a fork are not among them: they are read where they were said.
+        """
+        statement = self._messages(session_id).where(
+            Message.sequence_no > sequence_no, Message.copied_from.is_(None)
+        )
         if to is not None:
             statement = statement.where(Message.sequence_no <= to)
         rows = await self._db.scalars(statement.order_by(Message.sequence_no).limit(limit))
@@ -135,8 +141,10 @@ class ExtractionRepository:
         return [Recalled(*row) for row in rows]
 
     def _messages(self, session_id: str) -> Any:
-        return select(Message).where(
-            Message.tenant_id == self._tenant_id, Message.session_id == session_id
+        return (
+            select(Message)
+            .where(Message.tenant_id == self._tenant_id, Message.session_id == session_id)
+            .options(undefer(Message.copied_from))
         )
 
     async def hold(self, session_id: str | None, user_id: str | None) -> None:

@@ -49,7 +49,7 @@ WHERE s.tenant_id = CAST(:tenant_id AS text) AND s.last_extracted_seq > 0
   AND s.user_id = coalesce(CAST(:user_id AS text), s.user_id)
   AND s.session_id = coalesce(CAST(:only_session AS text), s.session_id)
   AND EXISTS (SELECT FROM messages x WHERE x.tenant_id = s.tenant_id
-      AND x.session_id = s.session_id AND x.role = 'user' AND x.captured)
+      AND x.session_id = s.session_id AND x.role = 'user' AND x.captured AND x.copied_from IS NULL)
   AND NOT EXISTS ({_RUN} AND r.trigger = '{REREAD}' AND r.status = 'committed'
       AND r.extractor = :extractor)
   AND (EXISTS ({_RUN} AND r.status = 'committed' AND r.extractor LIKE '{KEYLESS}%'

@@ -220,9 +220,12 @@ class SessionReader:
     async def _last(self, repository: ExtractionRepository, session: Session) -> _Batch:
         """The end of the session, up to its watermark, which stays where it is."""
         watermark = session.last_extracted_seq
-        fresh = await repository.before(session.session_id, watermark, limit=SUMMARISED)
+        read = await repository.before(session.session_id, watermark, limit=SUMMARISED)
+        # A fork sums up what was said in it; the rest is its context.
+        copies = [message for message in read if message.copied_from is not None]
+        fresh = [message for message in read if message.copied_from is None]
         to = _evicted(self._job, session)
-        return _Batch((), fresh, _up_to(session, fresh, more=True, to=to), more=False)
+        return _Batch(copies, fresh, _up_to(session, fresh, more=True, to=to), more=False)
 
     async def _unread(
         self, repository: ExtractionRepository, session: Session, most: int

@@ -27,6 +27,46 @@ class CheckpointParentNotFoundError(UnprocessableError):
         )
 
 
+class ForkPointError(ConflictError):
+    """`reason`: `open_tool_call`, or `set_aside`."""
+
+    code = "invalid_fork_point"
+    title = "Session cannot be forked there"
+
+    @classmethod
+    def set_aside(cls, sequence_no: int) -> "ForkPointError":
+        """The message is outside of the window since a checkpoint was restored."""
+        return cls(
+            f"The message {sequence_no} was set aside when a checkpoint was restored. Fork at a "
+            "checkpoint that was made while it was in the window.",
+            reason="set_aside",
+            sequence_no=sequence_no,
+        )
+
+    @classmethod
+    def open_call(cls, sequence_no: int, tool_call_ids: list[str]) -> "ForkPointError":
+        """Message `sequence_no` makes calls whose results come later, or never."""
+        return cls(
+            f"The message {sequence_no} makes calls of tools that have no result by then, and no "
+            "model takes a new request behind such a call. Fork before it, or behind its results.",
+            reason="open_tool_call",
+            sequence_no=sequence_no,
+            tool_call_ids=list(tool_call_ids),
+        )
+
+
+class ForkTooLargeError(UnprocessableError):
+    code = "fork_too_large"
+    title = "Too many messages to copy"
+
+    def __init__(self, messages: int, limit: int) -> None:
+        super().__init__(
+            f"{messages} messages would be copied, and at most {limit} are.",
+            messages=messages,
+            limit=limit,
+        )
+
+
 class ApprovalNotFoundError(NotFoundError):
     code = "approval_not_found"
     title = "Approval not found"

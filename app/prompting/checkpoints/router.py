@@ -1,11 +1,12 @@
-"""/v1/sessions/{session_id}/checkpoints and /v1/sessions/{session_id}/approvals"""
+"""/v1/sessions/{session_id}/checkpoints, /fork and /approvals"""
 
 from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from app.conversation.messages.errors import MessageNotFoundError
 from app.conversation.sessions.errors import SessionEndedError, SessionNotFoundError
-from app.errors import DisabledError
+from app.errors import DisabledError, IdTakenError
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
     KEY_ERRORS,
@@ -24,7 +25,10 @@ from app.prompting.checkpoints.errors import (
     CallAnsweredError,
     CheckpointNotFoundError,
     CheckpointParentNotFoundError,
+    ForkPointError,
+    ForkTooLargeError,
 )
+from app.prompting.checkpoints.fork_service import ForkService
 from app.prompting.checkpoints.schemas import (
     ApprovalDecision,
     ApprovalQuery,
@@ -34,6 +38,8 @@ from app.prompting.checkpoints.schemas import (
     CheckpointRead,
     CheckpointRestored,
     CheckpointShown,
+    SessionFork,
+    SessionForked,
     ToolCallId,
 )
 from app.prompting.checkpoints.service import ApprovalService, CheckpointService
@@ -54,6 +60,7 @@ WRITE_ERRORS = (
 
 
 ServiceDep = Annotated[CheckpointService, provided(CheckpointService)]
+ForksDep = Annotated[ForkService, provided(ForkService)]
 ApprovalsDep = Annotated[ApprovalService, provided(ApprovalService)]
 
 
@@ -123,6 +130,32 @@ async def restore_checkpoint(
 ) -> CheckpointRestored:
     """Restore a session from a checkpoint; later messages stay stored, outside of the window."""
     return await service.restore(principal, session_id, checkpoint_id, key=key)
+
+
+@router.post(
+    "/fork",
+    status_code=201,
+    responses=responses_for(
+        SessionNotFoundError,
+        MessageNotFoundError,
+        CheckpointNotFoundError,
+        ForkPointError,
+        ForkTooLargeError,
+        IdTakenError,
+        DisabledError,
+        MemoryDisabledError,
+        *IDEMPOTENCY_ERRORS,
+    ),
+)
+async def fork_session(
+    session_id: Id,
+    principal: WriterDep,
+    service: ForksDep,
+    key: IdempotencyKeyDep,
+    body: SessionFork | None = None,
+) -> SessionForked:
+    """Open a new session that goes on from a place in this one, which stays as it is."""
+    return await service.fork(principal, session_id, body or SessionFork(), key=key)
 
 
 @router.get("/approvals", responses=responses_for(SessionNotFoundError, InvalidCursorError))

@@ -4,12 +4,14 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
-from app.conversation.sessions.schemas import StateReason
+from app.conversation.sessions.schemas import SessionRead, StateReason
 from app.platform.values.fields import (
+    LARGEST_INTEGER,
     Document,
     Id,
     Kind,
     Metadata,
+    Name,
     ReadSchema,
     Schema,
     Storable,
@@ -120,6 +122,40 @@ class CheckpointRestored(ReadSchema):
     window_messages: int
     window_tokens: int
     state_version: int = Field(description="Of the working state, for `If-Match`.")
+
+
+class SessionFork(Schema):
+    """Where to fork, by one of the first three; behind the newest message when none is given."""
+
+    model_config = example(at_message_id="msg_0197", session_id="trip-2")
+
+    at_message_id: Id | None = Field(default=None, description="The last message to copy.")
+    at_sequence_no: Annotated[int, Field(ge=1, le=LARGEST_INTEGER)] | None = Field(
+        default=None, description="The number of the last message to copy."
+    )
+    checkpoint_id: Id | None = Field(
+        default=None, description="As the session was when this checkpoint of it was made."
+    )
+    session_id: Id | None = Field(
+        default=None, description="Of the new session; generated when left out."
+    )
+    session_name: Name | None = Field(default=None, description="The same as before when left out.")
+
+    @model_validator(mode="after")
+    def _at_one_place(self) -> Self:
+        places = (self.at_message_id, self.at_sequence_no, self.checkpoint_id)
+        if sum(place is not None for place in places) > 1:
+            raise ValueError("name one of at_message_id, at_sequence_no and checkpoint_id")
+        return self
+
+
+class SessionForked(SessionRead):
+    """The new session."""
+
+    copied_messages: int
+    window_messages: int
+    window_tokens: int
+    state_version: int = Field(description="Of its working state, for `If-Match`; 0 without one.")
 
 
 Decision = Literal["approved", "rejected", "modified", "timeout"]

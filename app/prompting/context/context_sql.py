@@ -43,7 +43,7 @@ _PROJECT: Final = SHOWN.format(
 # security shows nothing until then.
 CONTEXT: Final = f"""
 SELECT session.session_id, session.agent_id, session.user_id, session.project_id,
-    session.context, session.window_policy AS session_policy,
+    session.context, session.window_policy AS session_policy, session.forked_from,
     session.injection_enabled AS session_injects, session.in_context_from, session.last_user_seq,
     session.window_tokens, session.window_messages, session.token_scale, session.summary_tokens,
     agent.window_policy AS agent_policy, agent.injection_enabled AS agent_injects,

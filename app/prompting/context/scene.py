@@ -11,6 +11,7 @@ from pydantic_core import from_json
 from app.conversation.messages.capture import readable_text
 from app.conversation.messages.schemas import MessageCreate, call_ids
 from app.conversation.messages.window import EVENT_TYPE, Window, WindowMessage, window_message
+from app.conversation.sessions.models import lineage_of
 from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.tokens import TokenCounter, message_tokens
 from app.memory.profiles.prompt_lines import ProfileLine, RenderedProfile, project_lines, user_lines
@@ -78,6 +79,11 @@ class Scene:
             for scope, scope_id in ids.items()
             if scope_id is not None and (wanted is None or scope in wanted)
         }
+
+    @property
+    def lineage(self) -> list[tuple[str, int]]:
+        """Sessions that this one has copies of, each with the last number; none of no fork."""
+        return lineage_of(self.row["forked_from"])
 
     def off_by(self, *, enabled: bool) -> Off | None:
         """Where injection is switched off, the outermost; None when it is on."""

@@ -281,6 +281,7 @@ class ContextService:
                 else [(each.role, each.content, each.content_parts) for each in own.known],
                 session_id=scene.row["session_id"],
                 tokens=self._memory_tokens(body),
+                lineage=scene.lineage,
             ),
         )
 
