@@ -251,6 +251,7 @@ COLUMNS = {
         "piece_terms": "sparsevec[]",
         "piece_term_counts": "smallint[]",
         "piece_embeddings": "vector[]",
+        "searched_text": "text",
     },
 }
 

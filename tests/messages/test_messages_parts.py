@@ -8,9 +8,10 @@ from httpx import AsyncClient
 
 from app.language.llm.media_tokens import LOW_DETAIL, TILE, UNKNOWN_IMAGE
 from app.language.llm.tokens import OVERHEAD, EstimatedTokens
-from tests.support.api import append, fields, ok, problem
+from tests.support.api import append, execute, fields, ok, problem
 from tests.support.excerpts import context, excerpt_lines, opened, said
 from tests.support.images import IMAGES
+from tests.support.tenants import Caller
 from tests.support.tools import called
 
 PNG = IMAGES["png"]
@@ -217,6 +218,43 @@ class TestFound:
         assert [line.strip() for line in excerpt_lines(answer)[1:]] == [
             f"1 user: {ASKED['text']}", HIS["text"], "[image, png]", "2 user: [file, lease.pdf]",
         ]  # fmt: skip
+
+    async def test_an_excerpt_reads_no_image(
+        self, client: AsyncClient, dsn: str, acme: Caller
+    ) -> None:
+        """A hundred of a megabyte made a context eight times as slow."""
+        base64 = f"Rex barks. ![x](data:image/png;base64,{PNG})"
+        await append(client, "s1", with_parts(*DOG), base64, "The cat is called Tom.")
+        # Whatever is shown is read from the text beside them.
+        await execute(
+            dsn,
+            "UPDATE messages SET content_parts = NULL, content = 'gone' "
+            "WHERE tenant_id = $1 AND searched_text IS NOT NULL",
+            acme.tenant_id,
+        )
+        await opened(client, "s2")
+
+        answer = await context(client, "s2", query="Which breed is the dog Rex, and who is Tom?")
+
+        shown = "\n".join(excerpt_lines(answer))
+        assert HIS["text"] in shown
+        assert "[image, png]" in shown
+        assert f"Rex barks. ![x]([image, png, {_size()}])" in shown
+        assert "Tom" in shown
+        assert "gone" not in shown
+
+    async def test_a_message_of_the_release_before_is_shown_as_well(
+        self, client: AsyncClient, dsn: str, acme: Caller
+    ) -> None:
+        await append(client, "s1", with_parts(*DOG))
+        await execute(
+            dsn, "UPDATE messages SET searched_text = NULL WHERE tenant_id = $1", acme.tenant_id
+        )
+        await opened(client, "s2")
+
+        answer = await context(client, "s2", query="Which breed is the dog Rex?")
+
+        assert "[image, png]" in "\n".join(excerpt_lines(answer))
 
     async def test_the_tool_names_what_it_cannot_show(self, client: AsyncClient) -> None:
         await append(client, "s1", with_parts(*DOG, message_id="m1"))

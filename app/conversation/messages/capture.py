@@ -12,7 +12,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any, Final, Literal
 
-from app.language.llm.content_parts import placeholders, read_part, without_data_urls
+from app.language.llm.content_parts import BASE64, placeholders, read_part, without_data_urls
 from app.language.text.acknowledgements import is_trivial
 from app.language.text.pieces import parts_within
 from app.language.text.signals import confirms, find_signals
@@ -201,6 +201,11 @@ def readable_text(content: object, parts: Sequence[object] | None = None) -> str
     each data URL in it.
     """
     return without_data_urls(said_text(content, parts))
+
+
+def has_data(content: str, parts: Sequence[object] | None) -> bool:
+    """Whether a message may have more than its text to read through."""
+    return bool(parts) or BASE64 in content
 
 
 def searched_text(content: object, parts: Sequence[object] | None, tags: Collection[str]) -> str:

@@ -90,6 +90,7 @@ _WORDS: Final[Mapping[str, str]] = {
     "analyser": "int2",
     "said_at": "timestamptz",
     "states_wish": "bool",
+    "searched_text": "text",
     "piece_ends": "int4[]",
     "piece_terms": "sparsevec[]",
     "piece_term_counts": "int2[]",

@@ -13,6 +13,7 @@ from typing import Any, Final
 from app.conversation.messages.capture import (
     Said,
     client_time,
+    has_data,
     is_hidden,
     readable_text,
     searched_text,
@@ -42,7 +43,9 @@ INDEXED_AT_ONCE: Final = 40_000
 """Code points of a batch that are read before it is stored, some 0.1 s of work; what is over is
 left to a job."""
 
-PIECE_COLUMNS: Final = ("piece_ends", "piece_terms", "piece_term_counts", "states_wish")
+PIECE_COLUMNS: Final = (
+    "piece_ends", "piece_terms", "piece_term_counts", "states_wish", "searched_text",
+)  # fmt: skip
 
 NEVER_FOUND: Final[Mapping[str, Any]] = {
     **dict.fromkeys((*INDEX_COLUMNS, *PIECE_COLUMNS)),
@@ -91,7 +94,8 @@ def words_of(message: Said, text: str | None, ends: Sequence[int] = ()) -> dict[
     read = index_values(text, speakers=speakers, said_at=day, words=words)
     # Of an assistant it is no wish of the user's, and replies are long.
     wish = {"states_wish": message.role == "user" and states_wish(text)}
-    return {**NEVER_FOUND, **read, **wish, **_of_pieces(ends, pieces), "said_at": stored}
+    own = {"searched_text": text if has_data(message.content, message.content_parts) else None}
+    return {**NEVER_FOUND, **read, **wish, **own, **_of_pieces(ends, pieces), "said_at": stored}
 
 
 def _of_pieces(ends: Sequence[int], pieces: Sequence[Sequence[str]]) -> dict[str, Any]:

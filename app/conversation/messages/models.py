@@ -142,6 +142,9 @@ class Message(TenantOwned, Searched, Base):
     token_count: Mapped[int | None]
     # What `metadata.client_time` says, as far as it is a time; searches go by it.
     said_at: Mapped[datetime | None] = mapped_column(deferred=True)
+    # What searches read of a message that has parts or Base64, so that an excerpt reads no image.
+    # Null also in rows of an older release.
+    searched_text: Mapped[str | None] = mapped_column(Text, deferred=True)
     # Whether it says how something is to be done from now on, or what is liked better.
     states_wish: Mapped[bool | None] = mapped_column(deferred=True)
     # Null until it is embedded: with the append where that takes no call, else by a job.

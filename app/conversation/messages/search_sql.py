@@ -173,9 +173,9 @@ def pieces_statement(
     return (
         f"""
     SELECT messages.message_id, messages.session_id, messages.role, messages.name,
-        messages.sequence_no, messages.content, messages.content_parts, messages.piece_ends,
+        messages.sequence_no, messages.piece_ends,
+        {_searched("messages")}, {_searched("request", "request")},
         {_SAID} AS said_at, sessions.last_sequence_no AS session_messages, messages.metadata,
-        request.content AS request, request.content_parts AS request_parts,
         coalesce(messages.states_wish, false) AND messages.role = 'user' AS wish,
         (SELECT string_agg({record_sql(columns)}, '' ORDER BY piece.number)
          FROM unnest(messages.piece_terms, messages.piece_term_counts, messages.piece_embeddings)
@@ -186,7 +186,7 @@ def pieces_statement(
     ) AS messages
     JOIN sessions ON sessions.tenant_id = tenant.id AND sessions.session_id = messages.session_id
     LEFT JOIN LATERAL (
-        SELECT asked.content, asked.content_parts FROM messages AS asked
+        SELECT asked.content, asked.content_parts, asked.searched_text FROM messages AS asked
         WHERE messages.role = 'assistant' AND asked.tenant_id = tenant.id
             AND asked.session_id = messages.session_id
             AND asked.sequence_no = messages.before AND asked.role = 'user'
@@ -197,6 +197,14 @@ def pieces_statement(
     """,
         statement.values,
         columns,
+    )
+
+
+def _searched(row: str, name: str = "content") -> str:
+    """What is searched of a message, or what that is made of where it is not known."""
+    return (
+        f"coalesce({row}.searched_text, {row}.content) AS {name}, "
+        f"CASE WHEN {row}.searched_text IS NULL THEN {row}.content_parts END AS {name}_parts"
     )
 
 

@@ -84,6 +84,7 @@ DERIVED: Final = frozenset(
         "is_question", "has_time", "analyser", "use_count", "last_used_at", "last_active_time",
         "beside_tokens", "memory_tokens", "last_at",
         "states_wish", "piece_ends", "piece_terms", "piece_term_counts", "piece_embeddings",
+        "searched_text",
     }
 )  # fmt: skip
 

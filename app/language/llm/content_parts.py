@@ -47,7 +47,8 @@ _DATA_URL: Final = re.compile(
     r"((?:[\w+/=-]|%[0-9A-Fa-f]{2})+(?:\r?\n[\w+/=-]{60,})*)",
     re.ASCII,
 )
-_BASE64: Final = ";base64"
+BASE64: Final = ";base64"
+"""In every data URL that is not written out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +140,8 @@ def _media(given: str, kind: Kind, part: Mapping[str, Any]) -> ContentPart:
     for link in (url, data):
         if link is not None and link.startswith("data:"):
             header, _, rest = link[len("data:") :].partition(",")
-            if header.endswith(_BASE64):
-                media_type, data, url = header.removesuffix(_BASE64), rest, None
+            if header.endswith(BASE64):
+                media_type, data, url = header.removesuffix(BASE64), rest, None
     media_type = (media_type or "").partition(";")[0].strip().lower()
     return ContentPart(
         given,
@@ -192,7 +193,7 @@ def readable_size(size: int) -> str:
 
 def without_data_urls(text: str) -> str:
     """The text with a placeholder for each data URL in it: Base64 is nothing to read."""
-    if _BASE64 not in text:
+    if BASE64 not in text:
         return text
     return _DATA_URL.sub(_named_url, text)
 
