@@ -89,3 +89,30 @@ def test_client_and_service_are_of_one_release() -> None:
 
 def test_types_are_published() -> None:
     assert (ROOT / "kemem" / "py.typed").is_file()
+
+
+def test_extras_are_optional_and_the_saver_needs_no_langchain() -> None:
+    project = tomllib.loads((ROOT / "client" / "pyproject.toml").read_text())["project"]
+    code = """
+import sys
+
+sys.modules |= {"langchain": None, "agents": None}
+from kemem.langgraph import KeMemSaver, KeMemStore
+
+try:
+    from kemem.langgraph import KeMemMiddleware
+except ModuleNotFoundError as error:
+    print(error.name)
+try:
+    import kemem.openai_agents
+except ModuleNotFoundError as error:
+    print(error.name)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "langchain.agents\nagents\n"
+    assert project["optional-dependencies"].keys() == {"langgraph", "langchain", "openai-agents"}

@@ -1,0 +1,8 @@
+"""`KeMemSession`, a session of OpenAI's Agents SDK that is kept in KeMem.
+
+Needs the extra: `pip install "kemem-client[openai-agents]"`.
+"""
+
+from kemem.openai_agents.session import KeMemSession
+
+__all__ = ["KeMemSession"]
