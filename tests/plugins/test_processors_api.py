@@ -229,6 +229,21 @@ class TestBeforeAppend:
                 answer = await caller.post("/sessions/s1/messages", json=body)
                 assert answer.status_code == 409
 
+    async def test_text_in_parts_is_shown_and_changed_and_an_image_stays(self, ana):
+        await choose(ana, "mask")
+        image = {"type": "image_url", "image_url": {"url": "https://a.b/c.png"}}
+        parts = [{"type": "text", "text": "It is"}, image, {"type": "text", "text": "hunter2."}]
+        said = {"role": "user", "content": parts, "message_id": "m1"}
+
+        first = await append(ana, "s1", said)
+        again = await append(ana, "s1", said)
+        other = await append(ana, "s1", {"role": "user", "content": [*parts[:2]]})
+
+        [message] = first["messages"]
+        assert (message["content"], message["content_parts"]) == ("It is\n***.", [image])
+        assert (again["existing"], again["messages"]) == (1, [message])
+        assert other["messages"][0]["content_parts"] == parts[:2]
+
     async def test_what_was_stored_before_is_not_shown_again(self, ana, client):
         said = {"role": "user", "content": "It is hunter2.", "message_id": "m1"}
         await append(client, "s1", said)

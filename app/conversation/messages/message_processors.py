@@ -9,9 +9,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from app.conversation.messages.capture import said_text
 from app.conversation.messages.schemas import MessageAppend, MessageCreate
 from app.identity.agents.agent_processors import Processing
 from app.identity.tenants.access import Principal
+from app.language.llm.content_parts import read_part
 from app.platform.database.engine import Database
 from app.platform.plugins.points import BEFORE_APPEND, About, AppendedMessage, BeforeAppend
 
@@ -72,7 +74,7 @@ async def processed(
         # A new object, so that no processor holds a reference to what is stored.
         valid = _message(given[item.id], item)
         return AppendedMessage(
-            item.id, item.role, valid.content, item.name, valid.metadata, bound=item.bound
+            item.id, item.role, _text(valid), item.name, valid.metadata, bound=item.bound
         )
 
     after = await chain.ask(BeforeAppend(about, shown), checked) if shown else None
@@ -87,7 +89,7 @@ def _shown(
         AppendedMessage(
             str(place),
             one.role,
-            one.content,
+            _text(one),
             one.name,
             one.metadata,
             bound=bool(one.tool_calls or one.tool_call_id or one.message_id in parents),
@@ -119,10 +121,17 @@ def _taken(
 
 def _message(one: MessageCreate, item: AppendedMessage) -> MessageCreate:
     """The message with what a processor made of it, by the rules of requests."""
-    given = one.model_dump(exclude_unset=True)
-    return MessageCreate.model_validate(
-        given | {"content": item.content, "metadata": dict(item.metadata)}
-    )
+    given = one.model_dump(exclude_unset=True) | {"metadata": dict(item.metadata)}
+    if item.content != _text(one):
+        # All of its text: what it was must not stay among the parts.
+        others = [part for part in one.content_parts or () if not read_part(part).is_said]
+        given |= {"content": item.content, "content_parts": others or None}
+    return MessageCreate.model_validate(given)
+
+
+def _text(message: MessageCreate) -> str:
+    """What it says, in its parts too."""
+    return said_text(message.content, message.content_parts)
 
 
 def input_hash(columns: Mapping[str, Any]) -> bytes:

@@ -46,7 +46,11 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class AppendedMessage(Item):
-    """A message that is about to be stored; tool calls are bound."""
+    """A message that is about to be stored; tool calls are bound.
+
+    `content` is all of its text, that of its parts included. A new one replaces their texts; images
+    and files are not shown, and stay.
+    """
 
     CHANGEABLE: ClassVar[frozenset[str]] = frozenset({"content", "metadata"})
 
