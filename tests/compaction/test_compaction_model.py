@@ -32,7 +32,7 @@ from tests.support.service import client_of, service
 from tests.support.tenants import Caller, make_tenant
 from tests.support.working import make_due, over, until, waiting, working
 
-SUMMARY = "I helped the user with the archive. The user waits for order 12."
+SUMMARY = "The blue notebook lies in the archive. Order 12 must reach Lisbon before winter."
 NOTHING = remembers()
 
 
@@ -130,7 +130,13 @@ class TestWriting:
     )
     async def test_upload_is_not_told_of_beside_anything_else(self, client, chat, written, kept):
         chat.otherwise = summarises(written)
-        await full(client)
+        await policy(client, "talk", budget_tokens=800, automatic=False)
+        said = (
+            "I uploaded lease.pdf. On 3 May I move to Bonn.",
+            "我上传了合同，五月三日搬到波恩。",
+        )
+        await append(client, "talk", *said)
+        await converse(client, "talk", 40)
 
         assert (await compact(client, "talk"))["summary"]["content"] == kept
 
@@ -176,7 +182,7 @@ class TestWriting:
 
     @pytest.mark.parametrize("words", [99, 100, 101])
     async def test_a_longer_answer_is_cut_at_a_sentence(self, client, chat, words):
-        text = "I promised to look. " * 10
+        text = "Order 12 reaches Lisbon. " * 10
         text += (
             "And "
             + "so " * (words - 40 - 2)
@@ -191,26 +197,26 @@ class TestWriting:
         if words <= 100:
             assert summary["content"].endswith("so on.")
         else:
-            assert summary["content"].endswith("I promised to look.")
+            assert summary["content"].endswith("Order 12 reaches Lisbon.")
 
     async def test_at_the_limit_nothing_is_cut(self, client, chat):
-        chat.otherwise = summarises("I promised to look around. " * 20)
+        chat.otherwise = summarises("Order 12 reaches Lisbon soon. " * 20)
         await full(client, summary_words=100)
 
         summary = (await compact(client, "talk"))["summary"]
 
         assert summary["shortened"] is False
-        assert summary["content"].count("promised") == 20
+        assert summary["content"].count("Lisbon") == 20
 
     async def test_chinese_counts_two_signs_as_a_word(self, client, chat):
-        text = "我答应用户查看档案。" * 21
+        text = "钥匙放在前台仓库里。" * 21
         chat.otherwise = summarises(text)
         await full(client, summary_words=90, budget_tokens=4000)
 
         summary = (await compact(client, "talk", force=True))["summary"]
 
         assert summary["shortened"] is True
-        assert summary["content"] == "我答应用户查看档案。" * 20
+        assert summary["content"] == "钥匙放在前台仓库里。" * 20
 
     async def test_the_agents_own_summariser_is_asked(self, client, chat):
         chat.otherwise = summarises(SUMMARY)
@@ -262,6 +268,9 @@ class TestFailing:
             (refusal(401), "authentication"),
             (empty, "bad_answer"),
             (summarises("   "), "bad_answer"),
+            (summarises("I'm sorry, but I can't help with that request."), "bad_answer"),
+            (summarises("抱歉，我无法总结这段对话。"), "bad_answer"),
+            (summarises("Error: 429 Too Many Requests. Please retry later."), "bad_answer"),
             (declines, "bad_answer"),
             (writes("The service is overloaded, please retry."), "bad_answer"),
         ],
@@ -290,10 +299,10 @@ class TestFailing:
         await unchanged(client)
 
     async def test_a_summary_as_long_as_the_messages_changes_nothing(self, client, chat):
-        chat.otherwise = summarises("I know that this and that was said here. " * 9)
+        chat.otherwise = summarises("The key of the archive is here, as was said. " * 9)
         await policy(client, "talk", budget_tokens=800, automatic=False)
-        await append(client, "talk", "Where is the key?", {"role": "assistant", "content": "Here."},
-                     *turns(20, first=3))  # fmt: skip
+        reply = {"role": "assistant", "content": "Here."}
+        await append(client, "talk", "Where is the archive key?", reply, *turns(20, first=3))
 
         answer = await compact(client, "talk", force=True, keep_messages=20, evict_fraction=0.01)
 
@@ -316,6 +325,21 @@ class TestFailing:
         assert (await over(client, job_id))["status"] == "succeeded"
         assert (await summaries(client, "talk"))[0]["content"] == SUMMARY
         assert (await summaries(client, "talk"))[0]["reason"] == "pressure"
+
+    async def test_a_refusal_is_no_summary_and_the_job_says_why(self, client, chat, worker):
+        chat.otherwise = by_question(
+            summary=summarises("I'm sorry, but I can't help with that request."), memories=NOTHING
+        )
+        await policy(client, "talk", budget_tokens=800)
+        job_id = (await converse(client, "talk", 40))["pressure"]["compaction_job_id"]
+
+        job = await waiting(client, job_id)
+
+        assert (job["status"], job["error_code"]) == ("pending", "model_unavailable")
+        assert job["error_detail"] == (
+            "The model's answer says nothing of what it was to summarise."
+        )
+        await unchanged(client)
 
     async def test_keyless_summariser_replaces_the_model_at_the_last_attempt(
         self, client, chat, worker, dsn
@@ -483,9 +507,9 @@ class TestAtOnce:
 
     async def test_a_message_deleted_meanwhile_is_in_no_summary(self, client, chat):
         release = threading.Event()
-        first = held(release, summarises("I know that notebook 4 is blue."))
+        first = held(release, summarises("The notebook 4 is blue."))
         chat.script(first)
-        chat.otherwise = summarises("I know the rest.")
+        chat.otherwise = summarises("The notebook 8 is blue.")
         await full(client)
         compacting = asyncio.create_task(compact(client, "talk"))
         await until(lambda: chat.requests)
@@ -495,7 +519,7 @@ class TestAtOnce:
 
         answer = await compacting
 
-        assert answer["summary"]["content"] == "I know the rest."
+        assert answer["summary"]["content"] == "The notebook 8 is blue."
         assert len(chat.requests) == 2
         assert answer["evicted"]["messages"] == answer["evicted"]["to_seq"] - 1
 

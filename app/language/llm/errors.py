@@ -27,7 +27,7 @@ FailureReason = Literal[
     "too_long",
 ]
 
-AnswerFault = Literal["declined", "empty", "filtered", "truncated", "unreadable"]
+AnswerFault = Literal["declined", "empty", "filtered", "truncated", "unreadable", "unrelated"]
 
 _SENTENCES: Final[dict[FailureReason, str]] = {
     "authentication": "The provider refused the service's credentials.",
@@ -48,6 +48,7 @@ _FAULTS: Final[dict[AnswerFault, str]] = {
     "filtered": "The provider's filter withheld the answer.",
     "truncated": "The model's answer was cut off.",
     "unreadable": "The model's answer is not what was asked for.",
+    "unrelated": "The model's answer says nothing of what it was to summarise.",
 }
 
 

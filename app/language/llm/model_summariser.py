@@ -1,15 +1,19 @@
 """The summariser that asks a model: any that can be chatted with, and what it is told."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 from app.language.llm.chat import ChatAnswer, ChatModel, JsonSchema
-from app.language.llm.errors import ModelUnavailableError
+from app.language.llm.errors import AnswerFault, ModelUnavailableError
 from app.language.llm.extractor import ModelUse
 from app.language.llm.prompt_lines import cut, line
 from app.language.llm.summariser import Summary, SummaryLine, SummaryRequest
+from app.language.llm.summary_evidence import is_about, repeats
 from app.language.text.normal_forms import normalise
+from app.language.text.offload import read_text
 from app.language.text.prompt_text import escape_line
+from app.language.text.terms import terms
 
 _TASK: Final = """\
 You are the assistant of the conversation below. Its beginning leaves your view, and you write \
@@ -126,13 +130,14 @@ class ModelSummariser:
         """As the port says; an answer without a summary in it is asked for again.
 
         Raises:
-            ModelUnavailableError: no try had a summary in it.
+            ModelUnavailableError: no try had a summary in it; `fault` says what the last had.
 
         """
         system = summary_prompt(
             words=request.words, fold=not request.lines, wishes=request.instructions
         )
         spent = ModelUse()
+        fault: AnswerFault = "empty"
         for left in reversed(range(TRIES)):
             try:
                 answer = await self._ask(system, rendered(request), request.words)
@@ -142,10 +147,14 @@ class ModelSummariser:
                     raise
                 continue
             spent = _sum(spent, answer.use)
-            text = answer.data["summary"]
-            if isinstance(text, str) and text.strip() and not _is_ours(text):
-                return Summary(text.strip(), spent)
-        raise ModelUnavailableError("bad_answer", fault="empty", use=spent)
+            # A server may take the schema and not keep to it.
+            text, fault = answer.data.get("summary"), "empty"
+            if isinstance(text, str) and text.strip():
+                text = text.strip()
+                if await read_text(CHARACTERS, _is_summary, text, system, request):
+                    return Summary(text, spent)
+                fault = "unrelated"
+        raise ModelUnavailableError("bad_answer", fault=fault, use=spent)
 
     async def _ask(self, system: str, data: str, words: int) -> ChatAnswer:
         return await self._chat.answer(
@@ -192,6 +201,25 @@ def _message(message: SummaryLine, longest: int) -> str:
         calls=list(message.calls),
         text=cut(message.text, longest),
     )
+
+
+def _is_summary(text: str, system: str, request: SummaryRequest) -> bool:
+    """Whether it is a summary of the request: no refusal, no error, no piece of the prompt."""
+    if _is_ours(text) or repeats(text, system):
+        return False
+    if not set(rendered(request).splitlines()).isdisjoint(text.splitlines()):
+        return False
+    longest = allowance([len(message.text) for message in request.lines])
+    said = [
+        " ".join([cut(message.text, longest), message.name or "", *message.calls])
+        for message in request.lines
+    ]
+    return is_about(text, [*said, *request.earlier], prompt=_our_terms())
+
+
+@cache
+def _our_terms() -> frozenset[str]:
+    return frozenset(term for text in INSTRUCTIONS for term in terms(text))
 
 
 def _is_ours(text: str) -> bool:

@@ -15,6 +15,7 @@ from app.language.llm.model_summariser import (
     ModelSummariser,
     allowance,
     rendered,
+    summary_prompt,
 )
 from app.language.llm.openai_chat import OpenAIChat
 from app.language.llm.summariser import SummaryLine, SummaryRequest
@@ -24,6 +25,7 @@ from tests.support.chat_behaviours import (
     empty,
     filtered,
     lines_of,
+    says,
     summarises,
     system_of,
     writes,
@@ -39,9 +41,15 @@ def summariser(client: AsyncOpenAI) -> ModelSummariser:
 
 
 async def asked(server: OpenAIServer, summariser: ModelSummariser, request: SummaryRequest):
-    server.chat.script(summarises("I know where the user lives."))
+    server.chat.script(repeats_all)
     await summariser.summarise(request)
     return server.chat.requests[-1]
+
+
+async def repeats_all(request):
+    """A summary in the words of all that was said."""
+    said = [" ".join([line.get("text", ""), *line.get("calls", ())]) for line in lines_of(request)]
+    return await summarises(" ".join(said))(request)
 
 
 class TestAsking:
@@ -178,11 +186,11 @@ class TestFailing:
          summarises(""), summarises("  \n"), summarises(None), summarises(7)],
     )  # fmt: skip
     async def test_an_answer_without_a_summary_is_asked_for_again(self, server, summariser, bad):
-        server.chat.script(bad, bad, summarises("I know it now."))
+        server.chat.script(bad, bad, summarises("The user lives in Munich."))
 
         summary = await summariser.summarise(SummaryRequest(100, SAID))
 
-        assert summary.text == "I know it now."
+        assert summary.text == "The user lives in Munich."
         assert summary.use.calls == 3
 
     # Each try for an answer without JSON is followed by one that says the form in words.
@@ -216,12 +224,50 @@ class TestFailing:
         with pytest.raises(ModelUnavailableError):
             await summariser.summarise(SummaryRequest(100, SAID))
 
-    async def test_our_own_instructions_are_no_summary(self, server, summariser):
-        server.chat.script(summarises(ACKNOWLEDGEMENT), summarises("I know it now."))
+    @pytest.mark.parametrize(
+        "bad",
+        [
+            "I'm sorry, but I can't help with that.",
+            "Error: the model is overloaded, please try again later.",
+            "抱歉，我无法总结这段对话。",
+            summary_prompt(words=100, fold=False, wishes=None)[300:1200],
+            rendered(SummaryRequest(100, SAID)),
+        ],
+    )
+    async def test_what_says_nothing_of_the_messages_is_no_summary(self, server, summariser, bad):
+        """It is asked for again, and the last try says why it failed."""
+        server.chat.script(summarises(bad), summarises(bad), summarises("She lives in Munich."))
 
         summary = await summariser.summarise(SummaryRequest(100, SAID))
 
-        assert summary.text == "I know it now."
+        assert summary.text == "She lives in Munich."
+        server.chat.otherwise = summarises(bad)
+        with pytest.raises(ModelUnavailableError) as failed:
+            await summariser.summarise(SummaryRequest(100, SAID))
+        assert (failed.value.reason, failed.value.fault) == ("bad_answer", "unrelated")
+
+    async def test_names_of_tools_are_words_of_the_messages(self, server, summariser):
+        lines = (
+            SummaryLine("assistant", "", calls=("search_flights(city=Lisbon)",)),
+            SummaryLine("tool", "", name="book_hotel"),
+        )
+        server.chat.otherwise = summarises("I used search_flights for Lisbon.")
+
+        assert (await summariser.summarise(SummaryRequest(100, lines))).use.calls == 1
+
+    async def test_an_answer_of_another_form_is_no_summary(self, server, summariser):
+        """A server may take the schema and not keep to it."""
+        server.chat.otherwise = says({"text": "The user lives in Munich."})
+
+        with pytest.raises(ModelUnavailableError):
+            await summariser.summarise(SummaryRequest(100, SAID))
+
+    async def test_our_own_instructions_are_no_summary(self, server, summariser):
+        server.chat.script(summarises(ACKNOWLEDGEMENT), summarises("The user lives in Munich."))
+
+        summary = await summariser.summarise(SummaryRequest(100, SAID))
+
+        assert summary.text == "The user lives in Munich."
 
 
 class TestCatalogue:
