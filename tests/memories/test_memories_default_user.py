@@ -101,6 +101,23 @@ class TestContentOfParts:
 
         assert saved["memory"]["content"] == "I live in Munich."
 
+    @pytest.mark.parametrize("infer", [False, True])
+    async def test_what_is_not_remembered_of_a_message_is_told(
+        self, client: AsyncClient, infer: bool
+    ) -> None:
+        said = [{"content": "I like tea."}, {"role": "user", "content": list(self.PARTS)}]
+        body = {"messages": said, "user_id": "ana", "infer": infer}
+
+        told = ok(await client.post("/memories", json=body), 201 if infer else 200)["warnings"]
+
+        assert told == [
+            {
+                "code": "parts_left_out",
+                "location": ["body", "messages", "1", "content"],
+                "detail": "Only text is remembered, so that these are not: [image].",
+            }
+        ]
+
     async def test_a_message_keeps_all_parts(self, client: AsyncClient) -> None:
         said = {"messages": [{"role": "user", "content": list(self.PARTS)}], "user_id": "ana"}
 

@@ -216,7 +216,7 @@ class PressureRead(ReadSchema):
 class RequestWarning(ReadSchema):
     """Something in a request that was not used."""
 
-    code: Literal["client_time_ignored", "message_not_read_whole"]
+    code: Literal["client_time_ignored", "message_not_read_whole", "parts_left_out"]
     location: list[str] = Field(examples=[["body", "messages", "0", "metadata", "client_time"]])
     detail: str
 

@@ -148,11 +148,15 @@ def warnings_of(body: MemoryCreate, now: datetime, tags: Sequence[str]) -> list[
     each message that is longer than what is read of it.
     """
     if not body.infer:
-        return []
+        return body.part_warnings
     said = said_messages(body, now)
     numbers = {message.message_id: place for place, message in enumerate(said)}
     cut = [numbers[message_id] for message_id in readable(said, tags).cut]
-    return [*_time_warnings(body, now), *(_cut_warning(body, place) for place in cut)]
+    return [
+        *_time_warnings(body, now),
+        *body.part_warnings,
+        *(_cut_warning(body, place) for place in cut),
+    ]
 
 
 def _cut_warning(body: MemoryCreate, place: int) -> RequestWarning:

@@ -122,7 +122,7 @@ class SaveService:
         single = not isinstance(body.messages, list)
         async with self._work.write(principal, key) as unit:
             results = await self._store(unit.db, principal, body, owner, batch, embedder)
-            added = MemoryAdded(results=results)
+            added = MemoryAdded(results=results, warnings=body.part_warnings)
             status = 201 if single and results[0].event in {"ADD", "SUPERSEDE"} else 200
             if single and results[0].event == "REJECT":
                 # Raised below, once its decision is stored.

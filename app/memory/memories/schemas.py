@@ -8,12 +8,15 @@ from pydantic import (
     BeforeValidator,
     Field,
     JsonValue,
+    ModelWrapValidatorHandler,
+    PrivateAttr,
     StringConstraints,
     model_validator,
 )
 
 from app.conversation.messages.capture import said_text
 from app.conversation.messages.schemas import RequestWarning
+from app.language.llm.content_parts import placeholders
 from app.platform.values.fields import (
     METADATA_BYTES,
     TEXT_OR_PARTS,
@@ -127,6 +130,21 @@ class SaidMessage(Schema):
         "in that zone; with `infer`, `metadata.client_time` where left out. Not before 1900, and "
         "not later than a day from now.",
     )
+    _left_out: tuple[str, ...] = PrivateAttr(default=())
+
+    @model_validator(mode="wrap")
+    @classmethod
+    def _name_parts(cls, value: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        message = handler(value)
+        content = value.get("content") if isinstance(value, dict) else None
+        if isinstance(content, list):
+            message._left_out = tuple(placeholders(content))  # noqa: SLF001 (its own)
+        return message
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Names of parts of its content that are no text, and are not remembered."""
+        return self._left_out
 
 
 class MemoryCreate(Aliases):
@@ -201,6 +219,20 @@ class MemoryCreate(Aliases):
             return self.messages
         said = self.messages
         return [said if isinstance(said, SaidMessage) else SaidMessage(content=said)]
+
+    @property
+    def part_warnings(self) -> list[RequestWarning]:
+        """A warning for each message of which parts are left out."""
+        listed = isinstance(self.messages, list)
+        return [
+            RequestWarning(
+                code="parts_left_out",
+                location=["body", "messages", *([str(place)] if listed else []), "content"],
+                detail=f"Only text is remembered, so that these are not: {', '.join(left)}.",
+            )
+            for place, message in enumerate(self.batch)
+            if (left := message.left_out)
+        ]
 
 
 class MemoryPatch(Aliases):
@@ -377,7 +409,7 @@ class MemoryAdded(ReadSchema):
     )
     run_id: OldExtractionId = None
     warnings: list[RequestWarning] = Field(
-        default=[], description="With infer: what of the request was not used, and why."
+        default=[], description="What of the request was not used, and why."
     )
 
 
