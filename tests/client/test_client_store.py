@@ -2,10 +2,8 @@
 
 import asyncio
 import json
-import re
 import warnings
 from collections.abc import AsyncIterator, Sequence
-from pathlib import Path
 from typing import Any
 
 import httpx
@@ -13,13 +11,12 @@ import pytest
 from fastapi import FastAPI
 from httpx import ASGITransport
 from langchain.agents import create_agent
-from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
-from langchain_core.outputs import ChatGeneration, ChatResult
+from langchain_core.messages import ToolMessage
 from langgraph.store.base import GetOp, ListNamespacesOp, PutOp, SearchOp
 
 from kemem import ApiError, AsyncMemory
 from kemem.langgraph import KeMemStore
+from tests.support.scripted_model import Scripted
 from tests.support.tenants import Caller
 
 with warnings.catch_warnings():
@@ -60,31 +57,6 @@ async def memory(wire: Wire, acme: Caller) -> AsyncIterator[AsyncMemory]:
 @pytest.fixture
 async def store(memory: AsyncMemory) -> KeMemStore:
     return KeMemStore(memory)
-
-
-class Scripted(BaseChatModel):
-    """Says one thing after the other; `{id}` stands for the id that a tool named last."""
-
-    script: list[Any]
-
-    @property
-    def _llm_type(self) -> str:
-        return "scripted"
-
-    def bind_tools(self, tools: Any, **_options: Any) -> "Scripted":
-        return self
-
-    def _generate(self, messages: list[BaseMessage], *_rest: Any, **_options: Any) -> ChatResult:
-        step = self.script.pop(0)
-        if isinstance(step, str):
-            return ChatResult(generations=[ChatGeneration(message=AIMessage(step))])
-        name, arguments = step
-        told = " ".join(one.text for one in messages if isinstance(one, ToolMessage))
-        ids = re.findall(r"[0-9a-f]{8}-[0-9a-f-]{27}", told)
-        arguments = {key: ids[-1] if value == "{id}" else value for key, value in arguments.items()}
-        call = {"name": name, "args": arguments, "id": f"call-{len(messages)}"}
-        message = AIMessage("", tool_calls=[call])
-        return ChatResult(generations=[ChatGeneration(message=message)])
 
 
 NAMESPACE = ("users", "{user_id}", "memories")
@@ -293,6 +265,3 @@ def test_operators_of_the_client_are_those_of_the_service() -> None:
     from kemem.langgraph.store_calls import OPERATORS
 
     assert OPERATORS == KNOWN
-
-
-EXAMPLES = (Path(__file__).parents[2] / "docs" / "langgraph.md").read_text(encoding="utf-8")

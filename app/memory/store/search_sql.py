@@ -58,16 +58,16 @@ def _search(
     ]
     rows = statement.bind(search.limit, "int8")
     skipped = statement.bind(search.offset, "int8")
+    order = "score DESC NULLS LAST, update_time DESC, item_id"
     return f"""
-        SELECT item_id, score,
-            row_number() OVER (ORDER BY score DESC NULLS LAST, update_time DESC, item_id) AS place
+        SELECT item_id, score, row_number() OVER (ORDER BY {order}) AS place
         FROM (
             SELECT items.item_id, items.update_time, {score} AS score
             FROM store_items AS items
             WHERE items.tenant_id = tenant.id AND {" AND ".join(wanted)}
+            ORDER BY {order}
+            LIMIT {rows} OFFSET {skipped}
         ) AS found
-        ORDER BY score DESC NULLS LAST, update_time DESC, item_id
-        LIMIT {rows} OFFSET {skipped}
     """
 
 
