@@ -3,24 +3,24 @@
 import re
 import shutil
 import signal
+import subprocess
+import sys
 import tempfile
 import threading
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from kemem import KememError, Memory
 from kemem.langgraph import KeMemStore
-from tests.cli.cli_support import Service, embedded
+from tests.cli.cli_support import Service, embedded, environment
 from tests.support.patience import PATIENCE
-from tests.support.scripted_model import Scripted
 
 pytestmark = pytest.mark.slow
 
-PAGE = (Path(__file__).parents[2] / "docs" / "langgraph.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs" / "langgraph.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture
@@ -38,27 +38,33 @@ def service(folder: Path) -> Iterator[Service]:
         yield running
 
 
-def test_example_of_the_manual_runs(
-    service: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+MODEL = """
+from tests.support.scripted_model import Scripted
+
+model = Scripted(
+    script=[
+        ("manage_memory", {"content": "Likes green tea."}), "Noted.",
+        ("search_memory", {"query": "drinks"}), "Green tea.",
+    ]
+)
+"""
+
+
+def test_example_of_the_manual_runs(service: Service) -> None:
     [example] = [
         code for code in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if "KeMemStore" in code
     ]
-    script: list[Any] = [
-        ("manage_memory", {"content": "Likes green tea."}), "Noted.",
-        ("search_memory", {"query": "drinks"}), "Green tea.",
-    ]  # fmt: skip
-    model = Scripted(script=script)
-    monkeypatch.setenv("KEMEM_URL", service.address)
-    monkeypatch.setenv("KEMEM_API_KEY", service.key)
+    more = {
+        "KEMEM_URL": service.address, "KEMEM_API_KEY": service.key, "PYTHONPATH": str(ROOT),
+    }  # fmt: skip
 
-    with warnings.catch_warnings():
-        # What LangMem imports itself has warnings of LangGraph.
-        warnings.simplefilter("ignore")
-        exec(compile(example, "docs/langgraph.md", "exec"), {"model": model})
+    done = subprocess.run(
+        [sys.executable, "-c", f"{MODEL}{example}assert model.script == []"],
+        env=environment(more), capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
 
-    assert model.script == []
-    assert "{'content': 'Likes green tea.'}" in capsys.readouterr().out
+    assert done.returncode == 0, done.stderr
+    assert "{'content': 'Likes green tea.'}" in done.stdout
     with service.client() as client:
         receipt = client.delete("/users/ana", params={"confirm": True}).json()
     assert receipt["deleted"]["store_items"] == 1
