@@ -70,6 +70,7 @@ from app.prompting.context.service import (
     ContextService,
     ContextSources,
 )
+from app.prompting.documents.archive_service import ArchiveService
 from app.prompting.documents.extract_service import FileExtractService
 from app.prompting.documents.file_service import FileService
 from app.prompting.documents.passage_service import PassageSearchService, PassageService
@@ -197,10 +198,12 @@ def _tools(factory: Factory, at: Runtime) -> ToolService:
     handlers = ToolHandlers(
         factory.get(SaveService),
         factory.get(MemoryService),
+        factory.get(EditService),
         factory.get(SearchService),
         factory.get(MessageSearchService),
         factory.get(MessageService),
         factory.get(PassageSearchService),
+        factory.get(ArchiveService),
         blocks,
         at.injections,
         at.now,
@@ -312,6 +315,12 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
             at.work, upload_max_bytes=at.settings.upload_max_bytes
         ),
         PassageService: lambda _, at: PassageService(at.work, at.embedders),
+        ArchiveService: lambda factory, at: ArchiveService(
+            at.work,
+            factory.get(FolderService),
+            factory.get(PassageService),
+            at.saving_rules.gate,
+        ),
         PassageSearchService: lambda _, at: PassageSearchService(
             at.database, at.embedders, at.search_ranks.boosts, at.now
         ),

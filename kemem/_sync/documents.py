@@ -4,6 +4,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
 from time import sleep
 from typing import Any, Unpack
@@ -231,14 +232,23 @@ class Folders(OldFolderNames, Resource):
         body = {name: value for name, value in fields.items() if value is not None}
         return self._send(post(ExtractOrdered, "files", file_id, "extract", body=body))
 
-    def add_text(self, folder_id: str, content: str, tags: Sequence[str] = ()) -> Passages:
+    def add_text(
+        self,
+        folder_id: str,
+        content: str,
+        tags: Sequence[str] = (),
+        create_time: datetime | None = None,
+    ) -> Passages:
         """Add a text to a folder; a long one becomes several passages.
+
+        Args:
+            create_time: when it is from, by which lists and searches with dates go; now by default.
 
         Raises:
             NotFoundError: there is no such folder.
 
         """
-        body = {"content": content, "tags": list(tags)}
+        body = {"content": content, "tags": list(tags), "create_time": create_time}
         return self._send(post(Passages, "folders", folder_id, "passages", body=body))
 
     def passages(

@@ -20,7 +20,7 @@ from app.platform.jobs.repository import JobRepository
 from app.prompting.checkpoints.archive_service import CheckpointArchiving
 from app.prompting.compaction.models import SessionSummary
 from app.prompting.compaction.repository import SummaryRepository
-from app.prompting.context.injections import Injections
+from app.prompting.context.injections import Injections, ShownContext
 from app.runtime import Runtime
 from tests.support.tenants import Caller, make_key
 from tests.support.world_erasures import erase_somebody
@@ -154,7 +154,8 @@ async def store(client: AsyncClient, user_id: str) -> str:
 async def show(runtime: Runtime, owner: Caller, session_id: str, memory_id: str) -> None:
     """A memory that stood in the session's context."""
     shown = Injections(runtime.database)
-    shown.note(owner.tenant_id, session_id, [memory_id], datetime.now(UTC))
+    context = ShownContext([memory_id], [], [], 100, 20, 30, datetime.now(UTC))
+    shown.note_context(owner.tenant_id, session_id, "0" * 64, context)
     await shown.flush(everything=True)
 
 

@@ -235,7 +235,7 @@ class TestSaving:
         text = await refusal(talk, "memory_save", {"content": "Every morning she drinks green tea"})
 
         assert first["data"]["memory_id"] in text
-        assert "memory_delete" in text
+        assert "memory_update" in text
         assert "on_duplicate" not in text
 
     @pytest.mark.parametrize(

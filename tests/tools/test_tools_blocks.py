@@ -10,7 +10,7 @@ from httpx import AsyncClient
 
 from app.language.llm.tokens import EstimatedTokens
 from app.platform.work.idempotency import IdempotencyKey
-from app.prompting.tools.handlers import DeferredAnswer, ToolCaller
+from app.prompting.tools.caller import DeferredAnswer, ToolCaller
 from app.prompting.tools.tool_results import Budget, ToolResult
 from app.prompting.tools.toolset import TOOLS
 from tests.support.api import append, dump, ok, tables_with
@@ -279,7 +279,8 @@ class TestOnce:
 
         caller = ToolCaller(
             key_principal=None, principal=None, session_id="s1", user_id="ana", agent_id="a1",
-            project_id=None, budget=Budget(EstimatedTokens(), 100), keep=lambda result: result,
+            project_id=None, remembers=True, budget=Budget(EstimatedTokens(), 100),
+            keep=lambda result: result,
             key=Key("t", "k", "key", b"") if with_key else None,
         )  # fmt: skip
         answer = DeferredAnswer(caller, render)

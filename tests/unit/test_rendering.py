@@ -17,7 +17,7 @@ MAY = datetime(2025, 5, 3, 23, 59, tzinfo=UTC)
 
 def memory(content: str, **fields: Any) -> dict[str, Any]:
     known = {"source_error": None, "speaker": None, "said_at": None}
-    known |= {"valid_from": None, "valid_to": None}
+    known |= {"version": 1, "valid_from": None, "valid_to": None}
     links: dict[str, Any] = {"conflicts_with": [], "newer_conflicts": []}
     return {"memory_type": "fact", "content": content} | known | links | fields
 

@@ -91,6 +91,8 @@ class PassageService:
         )
         for row, vector in zip(rows, vectors, strict=True):
             row |= {"embedding": vector, "embedding_model": embedder.name}
+            if body.create_time is not None:
+                row["create_time"] = body.create_time
         async with self._work.write(principal, key) as unit:
             folder = await writable_folder(unit.db, principal, folder_id, lock=True)
             await TenantRepository(unit.db, principal.tenant_id).note_model(embedder.name)

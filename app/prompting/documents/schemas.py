@@ -182,6 +182,10 @@ class PassageCreate(Schema):
         Field(description="A long text is cut into several passages.")
     )
     tags: Tags = []
+    create_time: Timestamp | None = Field(
+        default=None,
+        description="When it is from, by which lists and searches with dates go; now if left out.",
+    )
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:

@@ -7,9 +7,15 @@ argument selects a user or an agent: the key and the session decide that.
 import json
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Any, Final, Literal, TypeVar
+from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
-from pydantic import BeforeValidator, Field, StringConstraints, ValidationError
+from pydantic import (
+    BeforeValidator,
+    Field,
+    StringConstraints,
+    ValidationError,
+    model_validator,
+)
 
 from app.conversation.messages.search_schemas import FoundRole
 from app.conversation.messages.slice_schemas import Offset
@@ -18,6 +24,7 @@ from app.language.ranking.schemas import Query
 from app.memory.memories.schemas import Content, MemoryType
 from app.platform.values.fields import Id, Schema, Storable, Timestamp
 from app.prompting.blocks.schemas import SomeText
+from app.prompting.documents.schemas import LONGEST_TEXT, Tags
 from app.prompting.tools.errors import CallRefusedError
 
 Arguments = TypeVar("Arguments", bound=Schema)
@@ -108,6 +115,18 @@ class SearchArguments(Schema):
     cursor: Cursor | None = None
 
 
+class UpdateArguments(Schema):
+    memory_id: Id = Field(description="As a search shows it, such as mem_0199….")
+    content: Content = Field(
+        description="The whole statement as it is to be from now on, understood by itself."
+    )
+    version: Annotated[int, Field(ge=1)] | None = Field(
+        default=None,
+        description="The version that you change, as the search shows it, 1 if it shows none: "
+        "nothing is written if it was changed since. Leave out to change whatever it says now.",
+    )
+
+
 class DeleteArguments(Schema):
     memory_id: Id = Field(description="As a search shows it, such as mem_0199….")
 
@@ -142,7 +161,35 @@ class ReadArguments(Schema):
 class PassageArguments(Schema):
     query: Asked
     k: Count = HITS
+    tags: Tags | None = Field(
+        default=None, description="Only passages with any of these; upper and lower case differ."
+    )
+    since: Since | None = Field(
+        default=None, description="Only passages from then on: an ISO 8601 day or time."
+    )
+    until: Until | None = Field(
+        default=None, description="Only passages until then: a time, or a day with all of it."
+    )
     cursor: Cursor | None = None
+
+
+class PassageInsertArguments(Schema):
+    content: Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_TEXT), Storable] = (
+        Field(description="The text to put aside; a long one becomes several passages.")
+    )
+    tags: Tags = Field(
+        default=[], description="Words to find it by later, such as recipe; 20 at most."
+    )
+    date: Since | None = Field(
+        default=None,
+        description="When it is from: an ISO 8601 day or time; now when left out.",
+    )
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.content.strip():
+            raise ValueError("content must not be blank")
+        return self
 
 
 class AppendArguments(Schema):

@@ -1,28 +1,23 @@
 """What each tool does: a call of an ordinary service, and the rendering of its result."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import datetime, timedelta
 from types import MappingProxyType
-from typing import Any, Final, NamedTuple
-
-from pydantic import BaseModel
-from sqlalchemy.ext.asyncio import AsyncSession
-from typing_extensions import override
+from typing import Any
 
 from app.conversation.messages.search_schemas import MessageSearch
 from app.conversation.messages.search_service import MessageSearchService
 from app.conversation.messages.service import MessageService
 from app.conversation.messages.slice_schemas import MessageSliceQuery
-from app.identity.tenants.access import Principal
+from app.errors import VersionConflictError
 from app.language.text.offload import read_text
+from app.memory.memories.edit_service import EditService
 from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.save_service import SaveService
-from app.memory.memories.schemas import MemoryAdded, MemoryCreate
+from app.memory.memories.schemas import MemoryAdded, MemoryCreate, MemoryPatch
 from app.memory.memories.search_schemas import SearchRequest, StatsQuery
 from app.memory.memories.search_service import SearchService
 from app.memory.memories.service import MemoryService
-from app.platform.work.idempotency import IdempotencyKey
 from app.prompting.blocks.block_text import ShownBlock, render_block
 from app.prompting.blocks.edit_service import BlockEditService
 from app.prompting.blocks.schemas import (
@@ -34,8 +29,9 @@ from app.prompting.blocks.schemas import (
     Edit,
 )
 from app.prompting.context.injections import Injections
+from app.prompting.documents.archive_service import ArchiveService
 from app.prompting.documents.passage_service import PassageSearchService
-from app.prompting.documents.schemas import PassageSearch
+from app.prompting.documents.schemas import PassageCreate, PassagesAdded, PassageSearch
 from app.prompting.tools.arguments import (
     AppendArguments,
     ConversationArguments,
@@ -43,28 +39,25 @@ from app.prompting.tools.arguments import (
     InsertArguments,
     Nothing,
     PassageArguments,
+    PassageInsertArguments,
     ReadArguments,
     ReplaceArguments,
     RewriteArguments,
     SaveArguments,
     SearchArguments,
+    UpdateArguments,
 )
+from app.prompting.tools.caller import DeferredAnswer, ToolCaller
+from app.prompting.tools.error_texts import SWITCHED_OFF
 from app.prompting.tools.errors import CallRefusedError
+from app.prompting.tools.pages import MEMORIES, MESSAGES, PASSAGES, ResultLine, depth, paged
 from app.prompting.tools.tool_results import (
-    FOUND_MEMORIES,
-    FOUND_MESSAGES,
-    FOUND_PASSAGES,
-    NO_DEEPER,
-    NO_MEMORIES,
-    NO_MESSAGES,
-    NO_MORE,
-    NO_PASSAGES,
     Budget,
     SearchPosition,
     ToolResult,
     counts_result,
     digest,
-    mark,
+    inserted_result,
     memory_data,
     memory_line,
     message_data,
@@ -76,93 +69,6 @@ from app.prompting.tools.tool_results import (
     saved_result,
 )
 
-DEEPEST = 100
-"""Hits of a search that can be paged through, as many as a search returns."""
-
-
-@dataclass(frozen=True, slots=True)
-class ToolCaller:
-    """The caller of a tool and its session; none of it comes from the model.
-
-    Args:
-        key_principal: the holder of the key.
-        principal: the same, restricted to the session's user, and never an admin.
-        project_id: the session's, when its user is a member.
-        keep: makes the answer over HTTP from a tool's result.
-
-    """
-
-    key_principal: Principal
-    principal: Principal
-    session_id: str
-    user_id: str
-    agent_id: str
-    project_id: str | None
-    budget: Budget
-    key: IdempotencyKey | None
-    keep: Callable[[ToolResult], BaseModel]
-
-
-class ToolKey(IdempotencyKey):
-    """The key of a tool call: a repeated call gets the tool's answer, not the service's."""
-
-    def __init__(self, key: IdempotencyKey, keep: Callable[[Any], Awaitable[BaseModel]]) -> None:
-        """Use `key`, and store what `keep` makes of the service's answer."""
-        self._given = key
-        self._make = keep
-
-    @override
-    async def claim(self, db: AsyncSession) -> None:
-        await self._given.claim(db)
-
-    @override
-    async def keep(
-        self, db: AsyncSession, answer: BaseModel, *, status: int, user_id: str | None
-    ) -> None:
-        await self._given.keep(db, await self._make(answer), status=200, user_id=user_id)
-
-
-class DeferredAnswer:
-    """The tool's result from a service's answer, rendered once.
-
-    It is rendered in the service's transaction when the call has an idempotency key, else after it.
-    """
-
-    def __init__(self, caller: ToolCaller, render: Callable[[Any], Awaitable[ToolResult]]) -> None:
-        self._calling = caller
-        self._render = render
-        self._result: ToolResult | None = None
-        self.key = None if caller.key is None else ToolKey(caller.key, self._kept)
-
-    async def result(self, answer: Any) -> ToolResult:
-        """The result for the model, rendered at the first call."""
-        if self._result is None:
-            self._result = await self._render(answer)
-        return self._result
-
-    async def _kept(self, answer: Any) -> BaseModel:
-        return self._calling.keep(await self.result(answer))
-
-
-class ResultLine(NamedTuple):
-    """An item of a result."""
-
-    item_id: str
-    text: str
-    data: dict[str, Any]
-
-
-class ResultHeading(NamedTuple):
-    """The heading of a list, and the text for an empty list."""
-
-    head: str
-    nothing: str
-
-
-MEMORIES: Final = ResultHeading(FOUND_MEMORIES, NO_MEMORIES)
-MESSAGES: Final = ResultHeading(FOUND_MESSAGES, NO_MESSAGES)
-PASSAGES: Final = ResultHeading(FOUND_PASSAGES, NO_PASSAGES)
-
 Handler = Callable[[ToolCaller, Any], Awaitable[ToolResult]]
 
 
@@ -171,20 +77,24 @@ class ToolHandlers:
         self,
         saving: SaveService,
         memories: MemoryService,
+        edits: EditService,
         search: SearchService,
         message_search: MessageSearchService,
         messages: MessageService,
         passages: PassageSearchService,
+        archive: ArchiveService,
         blocks: BlockEditService,
         injections: Injections,
         now: Callable[[], datetime],
     ) -> None:
         self._saving = saving
         self._memories = memories
+        self._edits = edits
         self._search = search
         self._message_search = message_search
         self._messages = messages
         self._passages = passages
+        self._archive = archive
         self._blocks = blocks
         self._injections = injections
         self._now = now
@@ -192,11 +102,13 @@ class ToolHandlers:
             {
                 "memory_save": self._save,
                 "memory_search": self._find,
+                "memory_update": self._update,
                 "memory_delete": self._delete,
                 "memory_stats": self._count,
                 "conversation_search": self._recall,
                 "message_read": self._message,
                 "passage_search": self._read,
+                "passage_insert": self._put_aside,
                 "core_memory_append": self._append,
                 "core_memory_replace": self._replace,
                 "memory_insert": self._insert,
@@ -236,7 +148,7 @@ class ToolHandlers:
             project_id=caller.project_id,
             scopes=[arguments.scope] if arguments.scope else None,
             memory_type=arguments.memory_type,
-            limit=_depth(start, arguments.k),
+            limit=depth(start, arguments.k),
             reference_time=at,
         )
         answer = await self._search.search(caller.principal, body, around=True)
@@ -244,22 +156,45 @@ class ToolHandlers:
             ResultLine(hit["memory_id"], memory_line(hit, at), memory_data(hit))
             for hit in answer["results"]
         ]
-        result = await _paged(caller, lines, start, at, search, arguments.k, MEMORIES)
+        result = await paged(caller, lines, start, at, search, arguments.k, MEMORIES)
         # What the model has seen, here as in a context, is not extracted again when it repeats it.
         shown = [item["memory_id"] for item in result.data["items"]]
         tenant_id = caller.principal.tenant_id
         self._injections.note(tenant_id, caller.session_id, shown, self._now())
         return result
 
+    async def _update(self, caller: ToolCaller, arguments: UpdateArguments) -> ToolResult:
+        """Raises MemoryNotFoundError, CallRefusedError."""
+        memory_id = arguments.memory_id
+        await self._refuse_other_agents(caller, memory_id)
+        patch = MemoryPatch(content=arguments.content)
+        try:
+            changed = await self._edits.patch(
+                caller.principal, memory_id, patch, expected=arguments.version
+            )
+        except VersionConflictError as error:
+            raise CallRefusedError(
+                f"Nothing was written: {memory_id} was changed meanwhile and has the version "
+                f"{error.members['current_version']}. Search for it again to see what it says now."
+            ) from error
+        return ToolResult(
+            f"Updated {memory_id}, version {changed.version}.",
+            {"memory_id": memory_id, "version": changed.version, "content": changed.content},
+        )
+
     async def _delete(self, caller: ToolCaller, arguments: DeleteArguments) -> ToolResult:
         """Raises MemoryNotFoundError."""
         memory_id = arguments.memory_id
+        await self._refuse_other_agents(caller, memory_id)
+        await self._memories.delete(caller.principal, memory_id, hard=False)
+        return ToolResult(f"Deleted {memory_id}.", {"memory_id": memory_id})
+
+    async def _refuse_other_agents(self, caller: ToolCaller, memory_id: str) -> None:
+        """Raises MemoryNotFoundError."""
         memory = await self._memories.get(caller.principal, memory_id)
         if memory.agent_id not in {None, caller.agent_id}:
             # Private to a different agent, and visible in its sessions only.
             raise MemoryNotFoundError(memory_id)
-        await self._memories.delete(caller.principal, memory_id, hard=False)
-        return ToolResult(f"Deleted {memory_id}.", {"memory_id": memory_id})
 
     async def _count(self, caller: ToolCaller, _arguments: Nothing) -> ToolResult:
         query = StatsQuery(user_id=caller.user_id)
@@ -276,7 +211,7 @@ class ToolHandlers:
             agent_id=caller.agent_id,
             since=arguments.since,
             until=arguments.until,
-            limit=_depth(start, arguments.k),
+            limit=depth(start, arguments.k),
             reference_time=at,
             **roles,
         )
@@ -285,7 +220,7 @@ class ToolHandlers:
             ResultLine(hit["message_id"], message_line(hit), message_data(hit))
             for hit in answer["items"]
         ]
-        return await _paged(caller, lines, start, at, search, arguments.k, MESSAGES)
+        return await paged(caller, lines, start, at, search, arguments.k, MESSAGES)
 
     async def _message(self, caller: ToolCaller, arguments: ReadArguments) -> ToolResult:
         """Raises CallRefusedError, MessageNotFoundError."""
@@ -300,19 +235,38 @@ class ToolHandlers:
         )
 
     async def _read(self, caller: ToolCaller, arguments: PassageArguments) -> ToolResult:
-        asked = {"tool": "passage_search", "session": caller.session_id, "query": arguments.query}
-        search = digest(asked)
+        asked = arguments.model_dump(exclude={"k", "cursor"})
+        search = digest({"tool": "passage_search", "session": caller.session_id} | asked)
         start, at = self._start(arguments.cursor, search)
         body = PassageSearch(
             query=arguments.query,
             user_id=caller.user_id,
             agent_id=caller.agent_id,
             project_id=caller.project_id,
-            limit=_depth(start, arguments.k),
+            tags=arguments.tags or [],
+            created_from=arguments.since,
+            # What begins at the end is no part of it, and the service takes the end as part.
+            created_to=arguments.until and arguments.until - timedelta(microseconds=1),
+            limit=depth(start, arguments.k),
         )
         hits = (await self._passages.search(caller.principal, body)).items
         lines = [ResultLine(hit.passage_id, passage_line(hit), passage_data(hit)) for hit in hits]
-        return await _paged(caller, lines, start, at, search, arguments.k, PASSAGES)
+        return await paged(caller, lines, start, at, search, arguments.k, PASSAGES)
+
+    async def _put_aside(self, caller: ToolCaller, arguments: PassageInsertArguments) -> ToolResult:
+        """Raises CallRefusedError, and what the archive raises."""
+        if not caller.remembers:
+            raise CallRefusedError(SWITCHED_OFF)
+
+        async def render(added: PassagesAdded) -> ToolResult:
+            return inserted_result(added)
+
+        deferred = DeferredAnswer(caller, render)
+        body = PassageCreate(
+            content=arguments.content, tags=arguments.tags, create_time=arguments.date
+        )
+        added = await self._archive.add(caller.principal, caller.user_id, body, key=deferred.key)
+        return await deferred.result(added)
 
     def _start(self, cursor: str | None, search: int) -> tuple[SearchPosition | None, datetime]:
         """Where a page begins, and the reference time of the search."""
@@ -347,53 +301,6 @@ class ToolHandlers:
             key=deferred.key,
         )
         return await deferred.result(block)
-
-
-def _depth(start: SearchPosition | None, k: int) -> int:
-    """How many hits to ask for: those seen, those wanted, and one to know whether more follow."""
-    return min((start.count if start else 0) + k + 1, DEEPEST)
-
-
-async def _paged(
-    caller: ToolCaller,
-    lines: Sequence[ResultLine],
-    start: SearchPosition | None,
-    at: datetime,
-    search: int,
-    k: int,
-    heading: ResultHeading,
-) -> ToolResult:
-    """The page of a ranking that follows `start`, as much of it as the budget holds."""
-    begin = 0 if start is None else start.start_in([line.item_id for line in lines])
-    page = lines[begin : begin + k]
-    if not page:
-        return ToolResult(heading.nothing if start is None else NO_MORE, {"items": []})
-    seen = start.count if start else 0
-
-    def cursor(count: int) -> str | None:
-        if begin + count >= len(lines) or seen + count >= DEEPEST:
-            return None
-        return SearchPosition(seen + count, mark(page[count - 1].item_id), at).encoded(search)
-
-    def compose(shown: Sequence[str]) -> str:
-        numbered = [f"{seen + number}. {text}" for number, text in enumerate(shown, 1)]
-        return "\n".join(
-            [heading.head, *numbered, *_foot(cursor(len(shown)), deepest=seen + len(shown))]
-        )
-
-    text, count = await read_text(
-        sum(len(line.text) for line in page),
-        caller.budget.fill,
-        [line.text for line in page],
-        compose,
-    )
-    return ToolResult(text, {"items": [line.data for line in page[:count]]}, cursor(count))
-
-
-def _foot(cursor: str | None, *, deepest: int) -> list[str]:
-    if cursor is not None:
-        return [f"There is more: repeat the call, all arguments unchanged, with cursor {cursor}"]
-    return [NO_DEEPER] if deepest >= DEEPEST else []
 
 
 def _block_result(block: BlockRead, budget: Budget) -> ToolResult:

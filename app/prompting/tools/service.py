@@ -27,10 +27,12 @@ from app.platform.work.idempotency import (
 from app.platform.work.unit import Work
 from app.prompting.blocks.edit_service import BlockEditService
 from app.prompting.tools.arguments import parsed_arguments, validated_arguments
+from app.prompting.tools.caller import ToolCaller
+from app.prompting.tools.error_texts import error_text
 from app.prompting.tools.errors import CallRefusedError
-from app.prompting.tools.handlers import ToolCaller, ToolHandlers
+from app.prompting.tools.handlers import ToolHandlers
 from app.prompting.tools.schemas import ToolAnswer, ToolCall, ToolsQuery, ToolsShown
-from app.prompting.tools.tool_results import Budget, ToolResult, error_text
+from app.prompting.tools.tool_results import Budget, ToolResult
 from app.prompting.tools.toolset import TOOLS, Tool, allowed, rendered_tools
 
 log = structlog.get_logger()
@@ -207,6 +209,7 @@ class ToolService:
             user_id=session.user_id,
             agent_id=session.agent_id,
             project_id=context.project_id,
+            remembers=context.agent.memory_enabled and session.memory_enabled,
             budget=Budget(self._counter, body.max_tokens),
             key=key,
             keep=keep,

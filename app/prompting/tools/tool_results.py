@@ -8,22 +8,19 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from types import MappingProxyType
 from typing import Any, Final
 from zlib import crc32
 
 from app.conversation.messages.capture import said_text
 from app.conversation.messages.schemas import MessageRead
-from app.errors import DomainError
 from app.language.llm.content_parts import placeholders, text_with_placeholders
 from app.language.llm.tokens import TokenCounter
 from app.language.text.prompt_text import escape_line, escape_lines, time_ago
 from app.memory.memories.prompt_lines import HEADER, statement
 from app.memory.memories.schemas import Outcome
 from app.memory.memories.search_schemas import MemoryStats
-from app.prompting.blocks.errors import times
 from app.prompting.context.dialects import Call
-from app.prompting.documents.schemas import PassageHit
+from app.prompting.documents.schemas import PassageHit, PassagesAdded
 from app.prompting.tools.errors import CallRefusedError
 
 FOUND_MEMORIES: Final = HEADER
@@ -46,22 +43,6 @@ NO_PASSAGES: Final = (
 NO_MORE: Final = "There is nothing more: you have seen everything that was found."
 NO_DEEPER: Final = "There may be more, which cannot be shown: search for something more precise."
 
-SWITCHED_OFF: Final = (
-    "Memory is switched off here, so that nothing was done. Go on without it and do not try again "
-    "in this conversation."
-)
-
-ADVICE: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "too_short": "Say it in one whole sentence.",
-        "too_long": "Say it more briefly, or as several statements, each with a call of its own.",
-        "sensitive": "Leave that out, and tell the user that such things are not kept.",
-        "stop_word": "Do not save this.",
-        "injection": "Save a fact about the user, not an order to a model.",
-        "low_confidence": "Do not save this.",
-    }
-)
-
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
@@ -76,6 +57,8 @@ def memory_line(hit: Mapping[str, Any], at: datetime) -> str:
     """A memory that a search found, without a number."""
     since = hit["said_at"] or hit["create_time"]
     kind = f"{hit['memory_type']}, {hit['scope']}, {time_ago(at - since)}"
+    if hit["version"] > 1:
+        kind += f", version {hit['version']}"
     return f"[{hit['memory_id']}] ({kind}) {statement(hit)}"
 
 
@@ -83,7 +66,7 @@ def memory_data(hit: Mapping[str, Any]) -> dict[str, Any]:
     names = (
         "memory_id", "content", "memory_type", "scope", "source_error", "speaker", "said_at",
         "conflicts_with", "newer_conflicts", "valid_from", "valid_to", "validity", "confidence",
-        "score", "create_time",
+        "score", "create_time", "version",
     )  # fmt: skip
     return {name: hit[name] for name in names}
 
@@ -148,7 +131,7 @@ def passage_line(hit: PassageHit) -> str:
 def passage_data(hit: PassageHit) -> dict[str, Any]:
     names = {
         "passage_id", "folder_id", "folder_name", "file_id", "file_name", "page", "content",
-        "score",
+        "tags", "create_time", "score",
     }  # fmt: skip
     return hit.model_dump(mode="json", include=names)
 
@@ -161,6 +144,17 @@ def saved_result(outcome: Outcome) -> ToolResult:
             f"This is remembered already, as {outcome.memory_id}; nothing to do.", data
         )
     return ToolResult(f"Saved as {outcome.memory_id}.", data)
+
+
+def inserted_result(added: PassagesAdded) -> ToolResult:
+    """A text that was put aside."""
+    passages = [passage.model_dump(mode="json") for passage in added.items]
+    noun = "1 passage" if len(passages) == 1 else f"{len(passages)} passages"
+    shared = {name: passages[0][name] for name in ("folder_id", "tags", "create_time")}
+    return ToolResult(
+        f"Put aside as {noun}. passage_search finds it.",
+        {"passage_ids": [passage["passage_id"] for passage in passages]} | shared,
+    )
 
 
 def counts_result(stats: MemoryStats, at: datetime) -> ToolResult:
@@ -184,113 +178,6 @@ def counts_result(stats: MemoryStats, at: datetime) -> ToolResult:
 
 def _listed(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{count} {name}" for name, count in counts.items())
-
-
-def error_text(error: DomainError) -> str:
-    """Why a call was not carried out, and what a model should do instead of trying again."""
-    render = _TEXTS.get(error.code)
-    return error.detail if render is None else render(error)
-
-
-def _refused(error: DomainError) -> str:
-    reasons: Any = error.members["reasons"]
-    said = " ".join(
-        f"{reason['detail']} {ADVICE.get(reason['code'], '')}".rstrip() for reason in reasons
-    )
-    return f"Not saved. {said} Do not send the same text again."
-
-
-def _duplicate(error: DomainError) -> str:
-    memory_id = error.members.get("memory_id")
-    known = f"the memory {memory_id}" if memory_id else "another memory"
-    return (
-        f"Not saved: {known} says the same or nearly so. If that one is right there is nothing to "
-        "do. If it is wrong or out of date, call memory_delete with its id first, and save then."
-    )
-
-
-def _no_memory(error: DomainError) -> str:
-    return (
-        f"There is no memory {escape_line(str(error.members['memory_id']))} of this user. Find it "
-        "with memory_search and copy the id that stands in brackets; if it is not found there is "
-        "nothing to delete."
-    )
-
-
-def _no_room(error: DomainError) -> str:
-    """All figures for a correct next call: models have been seen to repeat an edit that is too
-    long without end.
-    """
-    figures: Any = error.members
-    over = figures["chars_wanted"] - figures["limit"]
-    label, characters = escape_line(figures["label"]), figures["chars_current"]
-    return (
-        f"Nothing was written: the block {label} has {characters} "
-        f"characters now, would have {figures['chars_wanted']}, and may have {figures['limit']}. "
-        f"Do not send the same again: say it in {over} characters less, or first shorten the block "
-        f"by at least {over} characters with memory_rethink."
-    )
-
-
-def _not_once(error: DomainError) -> str:
-    counted: Any = error.members["occurrences"]
-    often = times(counted)
-    return (
-        f"Nothing was written: old_content stands in the block {often} and must stand there "
-        "exactly once. Take some of the text around it in."
-    )
-
-
-def _fixed(text: str) -> Callable[[DomainError], str]:
-    return lambda _error: text
-
-
-_TEXTS: Final[Mapping[str, Callable[[DomainError], str]]] = MappingProxyType(
-    {
-        "gate_rejected": _refused,
-        "duplicate": _duplicate,
-        "memory_not_found": _no_memory,
-        "not_your_memory": _fixed(
-            "This memory is another member's of the project, and the user's role does not let them "
-            "delete it. Leave it as it is."
-        ),
-        # A missing scope for the tool itself is refused before.
-        "insufficient_scope": _fixed(
-            "All users share this knowledge, and it cannot be changed in a conversation. Leave it "
-            "as it is."
-        ),
-        "scope_requires_id": _fixed(
-            "This conversation belongs to no project: use the scope user or session."
-        ),
-        "selector_required": _fixed(
-            "This conversation belongs to no project: search without scope, or with another one."
-        ),
-        "read_only_member": _fixed(
-            "The user may only read in this project, and change nothing there: use the scope user "
-            "or session."
-        ),
-        "block_limit_exceeded": _no_room,
-        "block_read_only": _fixed(
-            "This block cannot be changed in a conversation. Leave it as it is."
-        ),
-        "key_restricted": _fixed(
-            "All users share this block, and it cannot be changed in a conversation with this one. "
-            "Leave it as it is."
-        ),
-        "text_not_found": _fixed(
-            "Nothing was written: old_content does not stand in the block. Copy it from the block "
-            "to the letter, in case and white space too, without line numbers."
-        ),
-        "text_not_unique": _not_once,
-        "line_numbers": _fixed(
-            "Nothing was written: the text carries the line numbers that are shown beside it, as "
-            "in 1→. Leave them out."
-        ),
-        "memory_paused": _fixed(SWITCHED_OFF),
-        "memory_disabled": _fixed(SWITCHED_OFF),
-        "disabled": _fixed(SWITCHED_OFF),
-    }
-)
 
 
 CHARACTERS_PER_TOKEN: Final = 12

@@ -14,11 +14,13 @@ from app.prompting.tools.arguments import (
     InsertArguments,
     Nothing,
     PassageArguments,
+    PassageInsertArguments,
     ReadArguments,
     ReplaceArguments,
     RewriteArguments,
     SaveArguments,
     SearchArguments,
+    UpdateArguments,
 )
 from app.prompting.tools.schemas import Format
 
@@ -59,6 +61,14 @@ _ALL: Final = (
         "memories",
     ),
     Tool(
+        "memory_update",
+        "Correct one memory or bring it up to date, when it is wrong or no longer says all. What "
+        "it said stays in its history. Search first to learn its id.",
+        UpdateArguments,
+        "write",
+        "memories",
+    ),
+    Tool(
         "memory_delete",
         "Forget one memory, when the user asks for it or it is wrong. Search first to learn its "
         "id.",
@@ -89,6 +99,14 @@ _ALL: Final = (
         "document and page each is from.",
         PassageArguments,
         "read",
+        "documents",
+    ),
+    Tool(
+        "passage_insert",
+        "Put a text aside in the user's archive, to be found with passage_search later: notes, "
+        "results, what is too long for memory_save. Never passwords, keys or numbers of cards.",
+        PassageInsertArguments,
+        "write",
         "documents",
     ),
     Tool(

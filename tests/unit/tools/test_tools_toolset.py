@@ -7,7 +7,7 @@ import pytest
 from app.prompting.tools.arguments import HEARTBEAT, NOT_OF_THE_MODEL
 from app.prompting.tools.toolset import TOOLS, allowed, rendered_tools
 
-ON_MEMORIES = {"memory_save", "memory_search", "memory_delete", "memory_stats"}
+ON_MEMORIES = {"memory_save", "memory_search", "memory_update", "memory_delete", "memory_stats"}
 
 
 def names(config) -> set[str]:
@@ -65,7 +65,8 @@ def test_the_schemas_are_plain_and_ask_for_nobodys_id(heartbeat: bool) -> None:
         assert not NOT_OF_THE_MODEL & schema["properties"].keys()
         assert set(schema["required"]) <= schema["properties"].keys()
         for argument in schema["properties"].values():
-            assert argument["type"] in {"string", "integer", "boolean"}
+            # Of a list, what is in it.
+            assert argument.get("items", argument)["type"] in {"string", "integer", "boolean"}
 
 
 def test_labels_are_offered_where_they_are_known() -> None:
