@@ -60,6 +60,10 @@ class Trimmed(Answer):
     waiting: tuple[str, ...] = ()
     """Ids of tool calls among them without a result."""
     left_out: int = 0
+    left_out_ranges: tuple[Mapping[str, Any], ...] = ()
+    """Their numbers: `from_sequence_no` and `to_sequence_no` of each range."""
+    shortened: tuple[str, ...] = ()
+    """Ids of those that are cut or replaced by a line, which says where the rest is."""
     counter: str = ""
 
 
@@ -148,12 +152,16 @@ class ShownWindow(Answer):
     to_sequence_no: int | None = None
     left_out: int = 0
     """Messages of the window that are not included; they stay stored."""
+    left_out_ranges: tuple[Mapping[str, Any], ...] = ()
+    """Their numbers: `from_sequence_no` and `to_sequence_no` of each range."""
     fits: bool = True
-    """False if the current request alone exceeds the budget."""
+    """Always true: what cannot fit is refused (`window_too_small`)."""
     waiting: tuple[str, ...] = ()
     """Ids of included tool calls without a result."""
     cleared: int = 0
-    """Tool results that `clear_tool_results` removed."""
+    """Tool results in whose place a line is shown."""
+    shortened: tuple[Mapping[str, Any], ...] = ()
+    """Messages that are cut or replaced by a line, which says where the rest is."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

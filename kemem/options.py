@@ -160,9 +160,9 @@ class ContextOptions(TypedDict, total=False):
     replaces that of the agent (the default) or follows it; `context` has values for the
     `{{ names }}` in the system prompt; `include` turns parts off by name;
     `memories` restricts them, for example `{"memory_types": [...]}`; `strategy` selects messages,
-    for example `{"name": "last_messages", "count": 20}`; `clear_tool_results` removes older tool
-    results, for example `{"keep": 3}`; `tools` are the definitions that you send with it, which
-    count, or `tools_tokens` what they take;
+    for example `{"name": "last_messages", "count": 20}`; `clear_tool_results` shows a line
+    in place of older tool results, for example `{"keep": 3}`; `tools` are the definitions that
+    you send with it, which count, or `tools_tokens` what they take;
     `passages` adds passages of documents, for example `{"limit": 5}`. `excerpts` restricts the
     pieces of earlier messages, for example `{"tokens": 800}`.
     """

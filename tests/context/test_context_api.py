@@ -199,16 +199,25 @@ class TestBudget:
         instructed = await context(client, window_tokens=400, system_prompt="Be kind. " * 60)
 
         taken = part(instructed, "instructions")["tokens"]
-        assert part(instructed, "window")["budget"] == 400 - taken
+        # And so does the line that names what is left out.
+        named = part(instructed, "left_out")["tokens"]
+        assert part(instructed, "window")["budget"] == 400 - taken - named
         assert instructed["window"]["messages"] < plain["window"]["messages"]
 
-    async def test_a_request_longer_than_the_window_is_still_shown(self, client):
-        await talk(client, "before", REPLY, "long " * 500)
+    async def test_a_request_longer_than_the_window_is_cut_to_its_ends(self, client):
+        await talk(client, "before", REPLY, f"First {'long ' * 500}last.")
 
-        answer = await context(client, window_tokens=100)
+        answer = await context(client, window_tokens=200)
 
-        assert contents(answer) == ["long " * 500]
-        assert answer["window"]["fits"] is False
+        [content] = contents(answer)
+        assert content.startswith("First long long")
+        assert content.endswith("long last.")
+        [cut] = answer["window"]["shortened"]
+        assert f'left out: message_read with message_id "{cut["message_id"]}", offset' in content
+        assert (cut["form"], cut["sequence_no"]) == ("cut", 3)
+        assert answer["window"]["fits"] is True
+        taken = part(answer, "window")["tokens"] + part(answer, "left_out")["tokens"]
+        assert 150 < taken <= 200
 
 
 class TestMemories:

@@ -98,7 +98,7 @@ class TestTrimming:
         await converse(client, "s", 30)
         before = await dump(dsn, acme.tenant_id)
 
-        await trim(client, max_tokens=50)
+        await trim(client, max_tokens=100)
 
         assert await dump(dsn, acme.tenant_id) == before
 
@@ -173,8 +173,7 @@ class TestTrimming:
     @pytest.mark.parametrize(
         "body",
         [
-            {"max_tokens": 1}, {"max_tokens": 10_000_000},
-            {"strategy": {"name": "last_messages", "count": 1}},
+            {"max_tokens": 10_000_000}, {"strategy": {"name": "last_messages", "count": 1}},
             {"strategy": {"name": "last_messages", "count": 10_000}},
             {"strategy": {"name": "first_last", "keep": 1}},
             {"strategy": {"name": "first_last", "keep": 10_000}},
@@ -188,6 +187,21 @@ class TestTrimming:
         await converse(client, "s", 2)
 
         assert ok(await client.post("/sessions/s/window/trim", json=body))["messages"]
+
+    async def test_below_the_least_that_must_be_shown_the_figures_are_said(
+        self, client: AsyncClient
+    ) -> None:
+        await converse(client, "s", 2)
+
+        problem(await client.post("/sessions/s/window/trim", json={"max_tokens": 1}), 422,
+                "window_too_small")  # fmt: skip
+        refused = (await client.post("/sessions/s/window/trim", json={"max_tokens": 1})).json()
+        needed = refused["needed_tokens"]
+        assert refused["budget_tokens"] == 1
+        below = await client.post("/sessions/s/window/trim", json={"max_tokens": needed - 1})
+        problem(below, 422, "window_too_small")
+        at = ok(await client.post("/sessions/s/window/trim", json={"max_tokens": needed}))
+        assert at["tokens"] <= needed
 
     async def test_an_unknown_strategy_is_refused(self, client: AsyncClient) -> None:
         await converse(client, "s", 2)

@@ -80,6 +80,24 @@ class OtherSearchError(UnprocessableError):
         )
 
 
+class WindowTooSmallError(UnprocessableError):
+    code = "window_too_small"
+    title = "Newest message does not fit"
+
+    def __init__(
+        self, budget_tokens: int, needed_tokens: int, field: str = "window_tokens"
+    ) -> None:
+        super().__init__(
+            "The newest message with what belongs to it, the current request and calls that wait "
+            f"for a result need {needed_tokens} tokens in their shortest forms, with all that is "
+            f"always shown; the budget is {budget_tokens}. Raise the budget, or shorten the "
+            "instructions and blocks.",
+            budget_tokens=budget_tokens,
+            needed_tokens=needed_tokens,
+            errors=[{"location": ["body", field], "detail": f"less than {needed_tokens}"}],
+        )
+
+
 class UnknownStrategyError(UnprocessableError):
     code = "unknown_strategy"
     title = "Window strategy unknown"

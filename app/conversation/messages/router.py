@@ -14,6 +14,7 @@ from app.conversation.messages.errors import (
     ParentNotFoundError,
     UnknownStrategyError,
     UnknownToolCallError,
+    WindowTooSmallError,
 )
 from app.conversation.messages.schemas import (
     DeleteAllQuery,
@@ -212,7 +213,9 @@ async def get_window(session_id: Id, principal: ReaderDep, service: WindowsDep) 
 
 @window_router.post(
     "/trim",
-    responses=responses_for(SessionNotFoundError, UnknownStrategyError, InvalidStrategyError),
+    responses=responses_for(
+        SessionNotFoundError, UnknownStrategyError, InvalidStrategyError, WindowTooSmallError
+    ),
 )
 async def trim_window(
     session_id: Id, body: WindowTrim, principal: ReaderDep, service: WindowsDep

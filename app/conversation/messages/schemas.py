@@ -350,6 +350,13 @@ class WindowTrim(Schema):
     )
 
 
+class LeftOutRange(ReadSchema):
+    """Messages that are not shown, first and last included."""
+
+    from_sequence_no: int
+    to_sequence_no: int
+
+
 class WindowTrimmed(ReadSchema):
     session_id: str
     strategy: str
@@ -362,9 +369,13 @@ class WindowTrimmed(ReadSchema):
         description="Whether the user is the first to speak, system messages aside."
     )
     fits: bool = Field(
-        description="False only where the current request and calls that wait for a result are "
-        "longer than the budget."
+        description="Always true: where not even the shortest form of what must be shown fits, the "
+        "answer is 422 `window_too_small`."
     )
     waiting: list[str] = Field(description="Ids of calls among the messages without a result.")
     left_out: int = Field(description="How many messages of the window are not shown.")
+    left_out_ranges: list[LeftOutRange] = Field(description="Which ones, by their numbers.")
+    shortened: list[str] = Field(
+        description="Ids of those that are cut, or replaced by a line; it says where the rest is."
+    )
     counter: str = Field(description="What counted the tokens.", examples=["estimate/v1"])

@@ -8,6 +8,7 @@ in it, the current request of the user is in it, and it is never empty where the
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from itertools import pairwise
 from typing import Any, Final, Literal, Protocol
 
 from app.conversation.messages.schemas import call_ids
@@ -25,6 +26,7 @@ class WindowMessage:
         calls: ids of the calls it makes.
         answers: id of the call whose result it is.
         event_type: what its metadata says.
+        is_read: whether its text was read; else only its shortest form can be shown.
 
     """
 
@@ -36,6 +38,7 @@ class WindowMessage:
     calls: tuple[str, ...] = ()
     answers: str | None = None
     event_type: str | None = None
+    is_read: bool = True
 
     @property
     def instructs(self) -> bool:
@@ -54,6 +57,7 @@ def window_message(row: Mapping[str, Any]) -> WindowMessage:
         calls=tuple(call_ids(row["tool_calls"])),
         answers=row["tool_call_id"],
         event_type=row["event_type"],
+        is_read=row.get("is_read", True),
     )
 
 
@@ -70,6 +74,8 @@ class Window:
         answerable_since: calls made since then may still be answered.
         instructions_tokens: what instructions may take that no cut leaves out.
         waiting: ids of calls that wait for an approval, however old they are.
+        unbroken_from: from this number on every message was read; None where all were, or where
+            only the window's first message stands before a gap.
 
     """
 
@@ -79,6 +85,7 @@ class Window:
     answerable_since: datetime
     instructions_tokens: int
     waiting: frozenset[str] = frozenset()
+    unbroken_from: int | None = None
 
     @property
     def inside(self) -> tuple[WindowMessage, ...]:
@@ -100,6 +107,21 @@ class Window:
         """Where the window begins inside a turn, the request of that turn, which is before it."""
         before = (one for one in self.messages if one.sequence_no <= self.pointer)
         return next((one for one in before if one.role == "user"), None)
+
+    @property
+    def unread(self) -> list[tuple[int, int]]:
+        """Where messages of the window are that were not read: ranges of numbers, first and last
+        included.
+        """
+        numbers = [one.sequence_no for one in self.inside]
+        if len(numbers) >= self.total:
+            return []
+        end = numbers[1] if self.unbroken_from is None and len(numbers) > 1 else self.unbroken_from
+        return [
+            (before + 1, after - 1)
+            for before, after in pairwise(numbers)
+            if after - before > 1 and (end is None or after <= end)
+        ]
 
 
 @dataclass(frozen=True, slots=True)

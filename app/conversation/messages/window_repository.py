@@ -1,6 +1,6 @@
 """SQL for windows, in a transaction."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -8,6 +8,7 @@ from typing import Any
 from sqlalchemy import select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.conversation.messages.message_forms import Spoken, TextEnds, ends_of, spoken_of
 from app.conversation.messages.models import Message
 from app.conversation.messages.pressure import Counted
 from app.conversation.messages.window import Window, WindowMessage, window_message
@@ -100,15 +101,31 @@ class WindowRepository:
         inside = sum(one.sequence_no > self._session.in_context_from for one in found)
         return await self._window(found, inside, reading)
 
-    async def tail(self, reading: WindowRequest, max_tokens: int) -> Window:
-        """As much of its end as `max_tokens` can hold, with what must be shown besides."""
+    async def tail(
+        self, reading: WindowRequest, max_tokens: int
+    ) -> tuple[Window, Mapping[str, Spoken], Mapping[str, TextEnds]]:
+        """As much of its end as `max_tokens` can hold, with what must be shown besides; then the
+        messages by id, and the ends of those that are too long to be shown whole.
+        """
         bounds = {"budget": max_tokens, "instructions": reading.policy.carried_tokens}
-        rows = (await self._db.execute(_TAIL, self._values | bounds)).mappings()
-        found = [window_message(dict(row)) for row in rows]
-        return await self._window(found, self._session.window_messages, reading)
+        rows = [
+            dict(row) for row in (await self._db.execute(_TAIL, self._values | bounds)).mappings()
+        ]
+        found = [window_message(row) for row in rows]
+        window = await self._window(
+            found,
+            self._session.window_messages,
+            reading,
+            rows[0]["unbroken_from"] if rows else None,
+        )
+        return window, spoken_of(rows), ends_of(rows)
 
     async def _window(
-        self, found: Sequence[WindowMessage], total: int, reading: WindowRequest
+        self,
+        found: Sequence[WindowMessage],
+        total: int,
+        reading: WindowRequest,
+        unbroken_from: int | None = None,
     ) -> Window:
         waiting: list[str] | None = await self._db.scalar(_WAITING, self._values)
         return Window(
@@ -118,6 +135,7 @@ class WindowRepository:
             answerable_since=reading.answerable_since,
             instructions_tokens=reading.policy.carried_tokens,
             waiting=frozenset(waiting or ()),
+            unbroken_from=unbroken_from,
         )
 
     async def messages(self, first: int, last: int) -> Sequence[Message]:

@@ -5,9 +5,13 @@ from datetime import datetime
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.conversation.messages.errors import WindowTooSmallError
+from app.conversation.messages.message_forms import MessageForms, ShownMessage
+from app.conversation.messages.models import Message
 from app.conversation.messages.pressure import pressure_of, room_for_messages
 from app.conversation.messages.repository import MessageRepository
 from app.conversation.messages.schemas import (
+    LeftOutRange,
     MessageRead,
     PressureRead,
     WindowPolicyRead,
@@ -16,7 +20,8 @@ from app.conversation.messages.schemas import (
     WindowTrimmed,
 )
 from app.conversation.messages.window_repository import WindowRepository, WindowRequest
-from app.conversation.messages.window_strategies import StrategyFactory, pick_of, trim
+from app.conversation.messages.window_strategies import StrategyFactory, pick_of
+from app.conversation.messages.window_trim import trim
 from app.conversation.sessions.jobs import COMPACT
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.policy import WindowPolicy, resolve
@@ -77,6 +82,7 @@ class WindowService:
         Raises:
             SessionNotFoundError: the caller has no such session.
             UnknownStrategyError, InvalidStrategyError: there is no such strategy.
+            WindowTooSmallError: what must be shown does not fit, not even in its shortest forms.
 
         """
         pick = pick_of(body.strategy, self._strategies)
@@ -84,21 +90,31 @@ class WindowService:
             session, policy = await self._session(db, principal, session_id)
             windows = WindowRepository(db, principal.access, session)
             most = body.max_tokens or room_for_messages(session, policy)
-            trimmed = trim(await windows.tail(WindowRequest(policy, self._now()), most), pick, most)
+            window, spoken, ends = await windows.tail(WindowRequest(policy, self._now()), most)
+            forms = MessageForms(self._counter, spoken, ends)
+            trimmed = trim(window, pick, most, forms.least)
+            if not trimmed.fits:
+                raise WindowTooSmallError(most, trimmed.needed, "max_tokens")
             ids = [one.message_id for one in trimmed.messages]
             rows = await MessageRepository(db, principal.access, session_id).known(ids)
             # Somebody may have deleted some since the window was read.
             trimmed = trimmed.among(rows)
+        shown = [forms.shown(one, trimmed.allowed.get(one.message_id)) for one in trimmed.messages]
         return WindowTrimmed(
             session_id=session_id,
             strategy=body.strategy.name,
-            messages=[MessageRead.model_validate(rows[one.message_id]) for one in trimmed.messages],
-            tokens=trimmed.tokens,
+            messages=[_read(rows[one.message.message_id], one) for one in shown],
+            tokens=sum(one.tokens for one in shown),
             max_tokens=most,
             starts_with_user=trimmed.starts_with_user,
             fits=trimmed.fits,
             waiting=list(trimmed.waiting),
             left_out=trimmed.left_out,
+            left_out_ranges=[
+                LeftOutRange(from_sequence_no=one.first, to_sequence_no=one.last)
+                for one in trimmed.ranges
+            ],
+            shortened=[one.message.message_id for one in shown if one.form != "whole"],
             counter=self._counter.name,
         )
 
@@ -108,3 +124,12 @@ class WindowService:
         session = await SessionRepository(db, principal.access).get(session_id)
         agent = await AgentRepository(db, principal.access).get(session.agent_id)
         return session, resolve(self._policy, agent.window_policy, session.window_policy)
+
+
+def _read(row: Message, shown: ShownMessage) -> MessageRead:
+    """A message of the window, in the form in which it fits."""
+    message = MessageRead.model_validate(row)
+    if shown.form == "whole":
+        return message
+    names = ("content", "content_parts", "tool_calls")
+    return message.model_copy(update={name: getattr(shown.spoken, name) for name in names})

@@ -8,7 +8,7 @@ tenant, the row of `sessions` and the bounds.
 
 from typing import Final
 
-from app.conversation.messages.models import INSTRUCTS
+from app.conversation.messages.models import CALLS, INSTRUCTS
 from app.language.llm.tokens import OVERHEAD
 
 # Rows of the previous release have no count: four letters of any script but Han, kana and
@@ -31,6 +31,12 @@ _BYTES: Final = (
     "octet_length(m.content) + coalesce(pg_column_size(m.content_parts), 0) "
     "+ coalesce(pg_column_size(m.tool_calls), 0)"
 )
+
+RESULT: Final = 24
+"""Tokens that a result takes at least, in the shortest form in which it is shown."""
+
+CHARACTERS: Final = 4
+"""For a token of the budget, at each end of a text that is longer than the budget."""
 
 RESULTS_BEHIND: Final = 50
 """How far behind a call that waits its other results are looked for: as many as a message may
@@ -74,25 +80,35 @@ def whole_rows(*, tenant: str, session: str, extra: str = "") -> str:
     )
 
 
-def tail_rows(*, tenant: str, session: str, budget: str, instructions: str, extra: str = "") -> str:
+def tail_rows(
+    *, tenant: str, session: str, budget: str, instructions: str, held: str | None = None
+) -> str:
     """The newest end of the window, and what any choice from it needs, oldest first.
 
-    These are the messages that fit the budget, and MOST_BYTES, with one more, the window's
-    first message, the opening, the current request, calls that wait for an approval with their
-    results, and the newest instructions, wherever they stand.
+    These are the messages that fit the budget in their shortest forms, and MOST_BYTES, with one
+    more, the window's first message, the opening, the current request, the newest call of the
+    current turn and calls that wait for an approval, with their results, and the newest
+    instructions, wherever they stand.
+
+    A text that is longer than the budget comes as its ends, `content` and `text_end`, with the
+    `length` of the whole. A result before the newest that fit as they are is not read, as only the
+    line in its place can be shown: `is_read`. From `unbroken_from` on there is no gap.
 
     Args:
-        tenant, session, extra: as for `whole_rows`.
+        tenant, session: as for `whole_rows`.
         budget: SQL for the tokens that are to be shown.
         instructions: SQL for the tokens that instructions may take of it.
+        held: SQL for the tokens of the newest messages whose results are read; the budget when
+            left out.
 
     """
     own = f"m.tenant_id = {tenant} AND m.session_id = {session}.session_id"
-    numbers = " UNION ".join(
+    others = " UNION ALL ".join(
         [
-            _newest_numbers(tenant, session, budget),
             _first_number(tenant, session),
-            f"VALUES ({session}.last_user_seq), ({session}.opening_seq)",
+            f"SELECT CAST({session}.last_user_seq AS int8)",
+            f"SELECT CAST({session}.opening_seq AS int8)",
+            _step_numbers(tenant, session),
             _waiting_numbers(tenant, session),
             _instruction_numbers(tenant, session, instructions),
         ]
@@ -100,9 +116,44 @@ def tail_rows(*, tenant: str, session: str, budget: str, instructions: str, extr
     # Each by its number, behind a fence: where sessions are short on the average, all of one
     # would else be read by another index and thrown away again.
     return (
-        f"SELECT {_COLUMNS}{extra} FROM unnest(ARRAY({numbers})) AS wanted(number) "
+        f"SELECT {_COLUMNS}, newest.unbroken_from, {_TEXTS} "
+        f"FROM ({_newest_numbers(tenant, session, budget, held or budget)}) AS newest "
+        f"LEFT JOIN LATERAL ({_step(tenant, session)}) AS step ON true "
+        f"CROSS JOIN LATERAL (SELECT DISTINCT number "
+        f"FROM unnest(newest.numbers || ARRAY({others})) AS each(number)) AS wanted "
         f"CROSS JOIN LATERAL (SELECT * FROM messages AS m WHERE {own} "
-        "AND m.sequence_no = wanted.number OFFSET 0) AS m ORDER BY m.sequence_no"
+        "AND m.sequence_no = wanted.number OFFSET 0) AS m "
+        f"CROSS JOIN LATERAL ({_text(budget)}) AS said ORDER BY m.sequence_no"
+    )
+
+
+_TEXTS: Final = (
+    "m.name, said.is_read, CASE WHEN NOT said.is_read THEN '' "
+    "WHEN said.is_long THEN left(said.text, said.ends) ELSE m.content END AS content, "
+    "CASE WHEN said.is_long THEN right(said.text, said.ends) END AS text_end, "
+    "CASE WHEN said.is_long THEN char_length(said.text) END AS length, "
+    "CASE WHEN said.is_long THEN said.parts "
+    "WHEN said.is_read THEN m.content_parts END AS content_parts"
+)
+
+
+def _text(budget: str) -> str:
+    """What of one message is read: of what cannot be shown whole, its text alone is looked at."""
+    of_parts = (
+        "SELECT string_agg(part ->> 'text', chr(10)) FILTER (WHERE said) AS text, "
+        "jsonb_agg(part) FILTER (WHERE NOT said) AS others "
+        "FROM (SELECT part, coalesce(part ->> 'type', 'text') IN ('text', 'input_text', "
+        "'output_text') AS said FROM jsonb_array_elements(m.content_parts) AS part) AS part "
+        "WHERE form.is_long AND m.content_parts IS NOT NULL"
+    )
+    return (
+        "SELECT form.*, parts.others AS parts, CASE WHEN form.is_long "
+        "THEN concat_ws(chr(10), nullif(m.content, ''), parts.text) END AS text "
+        f"FROM (SELECT seen.is_read, seen.is_read AND {TOKENS.format(m='m')} > {budget} "
+        f"AS is_long, CAST({CHARACTERS} * {budget} AS int4) AS ends "
+        "FROM (SELECT m.role <> 'tool' OR m.sequence_no "
+        ">= least(newest.held_from, step.sequence_no) AS is_read) AS seen) AS form "
+        f"CROSS JOIN LATERAL ({of_parts}) AS parts OFFSET 0"
     )
 
 
@@ -111,20 +162,53 @@ def waiting_calls(*, tenant: str, session: str) -> str:
     return f"ARRAY(SELECT a.tool_call_id FROM approvals AS a WHERE {_waits(tenant, session)})"
 
 
-def _newest_numbers(tenant: str, session: str, budget: str) -> str:
+def _newest_numbers(tenant: str, session: str, budget: str, held: str) -> str:
+    """One row: the `numbers` of the newest messages, the first of them, and from which on results
+    are read.
+    """
     most = f"greatest({budget}, 0) / {OVERHEAD} + 1"
     newest = (
-        f"SELECT m.sequence_no, {TOKENS.format(m='m')} AS tokens, {_BYTES} AS bytes "
-        f"FROM messages AS m WHERE {_inside(tenant, session)} "
+        f"SELECT m.sequence_no, {TOKENS.format(m='m')} AS tokens, m.role = 'tool' AS is_result, "
+        f"{_BYTES} AS bytes FROM messages AS m WHERE {_inside(tenant, session)} "
         f"ORDER BY m.sequence_no DESC LIMIT {most}"
     )
-    newer = "OVER (ORDER BY newest.sequence_no DESC) - newest"
-    return (
-        "SELECT counted.sequence_no FROM (SELECT newest.sequence_no, "
-        f"sum(newest.tokens) {newer}.tokens AS newer, sum(newest.bytes) {newer}.bytes AS before "
+    least = f"CASE WHEN newest.is_result THEN least(newest.tokens, {RESULT}) ELSE newest.tokens END"
+    order = "OVER (ORDER BY newest.sequence_no DESC)"
+    counted = (
+        f"SELECT newest.*, sum(newest.tokens) {order} - newest.tokens AS newer, "
+        f"sum({least}) {order} - {least} AS newer_at_least "
         f"FROM {_stretches(session)} CROSS JOIN LATERAL ({newest}) AS newest "
-        f"ORDER BY newest.sequence_no DESC LIMIT {most}) AS counted "
-        f"WHERE counted.newer <= {budget} AND counted.before <= {MOST_BYTES}"
+        f"ORDER BY newest.sequence_no DESC LIMIT {most}"
+    )
+    read = f"CASE WHEN newest.is_result AND newest.newer > {held} THEN 0 ELSE newest.bytes END"
+    return (
+        "SELECT coalesce(array_agg(CAST(sized.sequence_no AS int8)), '{}') AS numbers, "
+        "min(sized.sequence_no) AS unbroken_from, "
+        f"min(sized.sequence_no) FILTER (WHERE sized.newer <= {held}) AS held_from "
+        f"FROM (SELECT newest.*, sum({read}) {order} - {read} AS before "
+        f"FROM ({counted}) AS newest) AS sized "
+        f"WHERE sized.newer_at_least <= {budget} AND sized.before <= {MOST_BYTES}"
+    )
+
+
+def _step(tenant: str, session: str) -> str:
+    """The newest call of the current turn."""
+    return (
+        f"SELECT m.sequence_no FROM messages AS m WHERE m.tenant_id = {tenant} "
+        f"AND m.session_id = {session}.session_id AND {CALLS} AND m.sequence_no "
+        f"> greatest({session}.last_user_seq, {session}.in_context_from) "
+        f"AND NOT m.sequence_no <@ {session}.set_aside ORDER BY m.sequence_no DESC LIMIT 1"
+    )
+
+
+def _step_numbers(tenant: str, session: str) -> str:
+    """That call, and its results."""
+    return (
+        f"SELECT m.sequence_no FROM messages AS m WHERE m.tenant_id = {tenant} "
+        f"AND m.session_id = {session}.session_id "
+        f"AND m.sequence_no BETWEEN step.sequence_no AND step.sequence_no + {RESULTS_BEHIND} "
+        "AND (m.sequence_no = step.sequence_no OR m.tool_call_id IS NOT NULL) "
+        f"AND NOT m.sequence_no <@ {session}.set_aside"
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from app.conversation.messages.message_forms import Spoken
 from app.language.llm.tokens import TokenCounter
 from app.language.text.prompt_text import escape_line
 from app.memory.memories.candidate_search import Found, shown_score
@@ -18,7 +19,7 @@ from app.memory.memories.prompt_lines import line
 from app.memory.memories.recall_service import CORRECTION
 from app.memory.memories.validity_sql import VALIDITY
 from app.memory.profiles.prompt_lines import ProfileLine
-from app.prompting.context.dialects import Spoken, as_parts, as_plain, for_anthropic, for_openai
+from app.prompting.context.dialects import as_parts, as_plain, for_anthropic, for_openai
 from app.prompting.context.schemas import LeftOut, PartName, Render
 from app.prompting.documents.schemas import PassageHit
 

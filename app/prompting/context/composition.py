@@ -1,16 +1,16 @@
-"""Composing one context: what fits, in order, rendered and counted. Pure.
+"""Composing one context: what fits, in order, rendered and counted. Pure."""
 
-Older results of tools can be left out of it: their calls stay, and everything stays stored.
-"""
-
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from app.conversation.messages.errors import WindowTooSmallError
 from app.conversation.messages.excerpts import Excerpts
+from app.conversation.messages.message_forms import Spoken
 from app.conversation.messages.pressure import pressure_of
-from app.conversation.messages.window_strategies import Pick, Trimmed, trim
-from app.language.llm.tokens import TokenCounter, message_tokens, tool_tokens
+from app.conversation.messages.window_trim import Pick
+from app.language.llm.tokens import TokenCounter, tool_tokens
 from app.memory.memories.candidate_search import explained
 from app.memory.memories.recall_service import RecallResult
 from app.memory.profiles.prompt_lines import ProfileLine
@@ -22,7 +22,6 @@ from app.prompting.context.assembly import (
     SUMMARY,
     Piece,
     Remembered,
-    Section,
     content_hash,
     excluded,
     least_corrections,
@@ -37,73 +36,18 @@ from app.prompting.context.assembly import (
     used_passage,
     whole,
 )
-from app.prompting.context.dialects import Spoken
 from app.prompting.context.excerpts import (
     ChosenExcerpts,
     ExcerptLines,
     used_excerpt,
 )
-from app.prompting.context.scene import Off, Scene, SceneConversation, counters
-from app.prompting.context.schemas import ClearToolResults, ContextRequest, LeftOut
+from app.prompting.context.scene import Off, Scene, counters
+from app.prompting.context.schemas import ContextRequest, LeftOut
+from app.prompting.context.window_part import WindowPart, window_part
 from app.prompting.documents.schemas import PassageHit
-
-PLACEHOLDER: Final = "[This result was left out to save room. Call the tool again if you need it.]"
 
 EXCERPT_CHARACTERS: Final = 20_000
 """Laying out excerpts takes as long as reading so many characters."""
-
-FURTHER: Final = 4
-"""A window whose results are cleared is read to this many times the budget: more of it will fit."""
-
-
-def cleared(
-    conversation: SceneConversation, request: ClearToolResults, counter: TokenCounter
-) -> tuple[SceneConversation, int]:
-    """The conversation with older results replaced, and how many were.
-
-    The newest `keep` results stay, results of tools in `exempt`, and results that are no longer
-    than the placeholder.
-
-    """
-    window, spoken = conversation.window, dict(conversation.spoken)
-    taken = sum(message.tokens for message in window.messages)
-    if request.above_tokens is not None and taken <= request.above_tokens:
-        return conversation, 0
-    names = _names_of_calls(conversation)
-    results = [
-        message
-        for message in window.messages
-        if message.role == "tool" and message.answers is not None
-    ]
-    older = results[: max(len(results) - request.keep, 0)]
-    shorter = {}
-    for message in older:
-        said = spoken[message.message_id]
-        if (said.name or names.get(message.answers or "")) in request.exempt:
-            continue
-        tokens = message_tokens(counter, content=PLACEHOLDER, name=said.name)
-        if tokens < message.tokens:
-            shorter[message.message_id] = replace(message, tokens=tokens)
-            spoken[message.message_id] = replace(said, content=PLACEHOLDER, content_parts=None)
-    messages = tuple(shorter.get(message.message_id, message) for message in window.messages)
-    return (
-        replace(conversation, window=replace(window, messages=messages), spoken=spoken),
-        len(shorter),
-    )
-
-
-def _names_of_calls(conversation: SceneConversation) -> dict[str, str]:
-    """Names of tools by the id of their call; of two calls with the same id the later counts."""
-    return {
-        str(call.get("id")): str(_function(call).get("name", ""))
-        for message in conversation.window.messages
-        for call in conversation.spoken[message.message_id].tool_calls or ()
-    }
-
-
-def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    function = call.get("function")
-    return function if isinstance(function, Mapping) else call
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,12 +72,9 @@ class ConversationParts:
     """What a context has of its own conversation.
 
     Args:
-        trimmed: the messages that fit.
-        spoken: the same in full.
-        known: those that fit, in full, also where the window is excluded: whoever excludes it
-            shows the conversation in another way.
-        cleared: how many results of tools are left out of them.
-        room: tokens that were left for messages, as we count them.
+        window: the messages that are shown, and the line that names the others.
+        known: those that fit, also where the window is excluded: whoever excludes it shows the
+            conversation in another way.
         beside_tokens: what else the window's budget is for, summaries aside.
         window_tokens: of all messages of the window, also of those that do not fit.
 
@@ -142,11 +83,8 @@ class ConversationParts:
     instructions: Piece
     blocks: Piece
     summary: Piece
-    trimmed: Trimmed
-    spoken: Sequence[Spoken]
+    window: WindowPart
     known: Sequence[Spoken]
-    cleared: int
-    room: int
     beside_tokens: int
     window_tokens: int
 
@@ -154,28 +92,31 @@ class ConversationParts:
 def conversation_parts(
     scene: Scene, options: ContextOptions, counter: TokenCounter
 ) -> ConversationParts:
-    """The conversation's own parts, the window cut to what they leave of its budget."""
+    """The conversation's own parts, the window cut to what they leave of its budget.
+
+    Raises:
+        WindowTooSmallError: not even the shortest form of what must be shown fits.
+
+    """
     body = options.body
     said = options.instructions
     instructions = whole("instructions", said, int(bool(said)), counter)
     blocks, summary = _blocks(scene, body, counter), _summary(scene, body, counter)
     beside = _beside(scene, body, instructions, blocks, counter)
     room = _room(scene, body, beside + summary.section.tokens)
-    conversation, results = scene.conversation, 0
-    if body.clear_tool_results is not None:
-        conversation, results = cleared(conversation, body.clear_tool_results, counter)
-    trimmed = trim(conversation.window, options.pick, room)
-    known = [conversation.spoken[message.message_id] for message in trimmed.messages]
+    window = window_part(
+        scene.conversation, options.pick, max(0, room), counter, body.clear_tool_results
+    )
+    known = window.spoken
     if not body.include.window:
-        trimmed = replace(trimmed, messages=(), tokens=0, waiting=(), left_out=0)
-    spoken = known if body.include.window else []
+        window = window.excluded()
+    elif not window.trimmed.fits:
+        budget = body.window_tokens or scene.policy.budget_tokens
+        missing = math.ceil(scene.row["token_scale"] * (window.needed - room))
+        raise WindowTooSmallError(budget, budget + max(missing, 1))
     # What was cleared is sent by nobody.
-    less = sum(message.tokens for message in scene.conversation.window.messages)
-    less -= sum(message.tokens for message in conversation.window.messages)
-    return ConversationParts(
-        instructions, blocks, summary, trimmed, spoken, known, results, room, beside,
-        _window_tokens(scene, body) - less,
-    )  # fmt: skip
+    sent = _window_tokens(scene, body) - window.cleared_tokens
+    return ConversationParts(instructions, blocks, summary, window, known, beside, sent)
 
 
 def _blocks(scene: Scene, body: ContextRequest, counter: TokenCounter) -> Piece:
@@ -208,12 +149,12 @@ def _beside(
 
 
 def _room(scene: Scene, body: ContextRequest, taken: int) -> int:
-    """Tokens that are left for messages, as we count them.
+    """Tokens that are left for messages, as we count them; below 0 where the others take more.
 
     A provider that counts more than we do leaves less room.
     """
     budget = body.window_tokens or scene.policy.budget_tokens
-    return max(0, int(budget / scene.row["token_scale"]) - taken)
+    return int(budget / scene.row["token_scale"]) - taken
 
 
 def _window_tokens(scene: Scene, body: ContextRequest) -> int:
@@ -272,8 +213,10 @@ class Composition:
         profile, corrections, memories = known.pieces
         system = [own.instructions, profile, own.blocks, own.summary, corrections, memories]
         system += [*passages, self._excerpt_piece(excerpts, budget)]
-        prompt, messages = rendered(body.render, system_section(system), own.spoken)
-        window = _window_piece(own) if body.include.window else excluded("window")
+        system += [own.window.left_out] if own.window.left_out else []
+        spoken = own.window.spoken
+        prompt, messages = rendered(body.render, system_section(system), spoken)
+        window = own.window.piece if body.include.window else excluded("window")
         pieces = [*system, window]
         return {
             "session_id": scene.row["session_id"],
@@ -291,8 +234,8 @@ class Composition:
             "used_excerpts": [used_excerpt(one, explain=body.explain) for one in excerpts.shown],
             "excerpt_source": self.excerpts
             and {"searched": self.excerpts.searched, "left_out": self.excerpts.left_out},
-            "window": _window(own.trimmed, own.spoken) | {"cleared": own.cleared},
-            "starts_with_user": bool(own.spoken) and own.trimmed.starts_with_user,
+            "window": own.window.answer(),
+            "starts_with_user": bool(spoken) and own.window.trimmed.starts_with_user,
             "pressure": self._pressure(taken + excerpts.section.tokens),
             "tokens": sum(piece.section.tokens for piece in pieces),
             "memory_tokens": taken + excerpts.section.tokens,
@@ -369,7 +312,7 @@ class Composition:
         )
         budget = self.options.body.window_tokens or policy.budget_tokens
         pressure = pressure_of(counted, replace(policy, budget_tokens=budget))
-        shown = pressure.shown(job_id=row["compaction_job"], left_out=own.trimmed.left_out)
+        shown = pressure.shown(job_id=row["compaction_job"], left_out=own.window.trimmed.left_out)
         return {**shown, "counter": self.counter.name}
 
     @property
@@ -390,24 +333,3 @@ class Composition:
                 used["explain"] = explained(found, self.recalled.weights, compared=asked)
             shown.append(used)
         return shown
-
-
-def _window_piece(own: ConversationParts) -> Piece:
-    trimmed = own.trimmed
-    shown = Section("", trimmed.tokens, [message.tokens for message in trimmed.messages])
-    reason: LeftOut | None = "budget" if trimmed.left_out else None
-    return Piece("window", shown, own.room, trimmed.left_out, reason)
-
-
-def _window(trimmed: Trimmed, shown: Sequence[Spoken]) -> dict[str, Any]:
-    """As `schemas.ShownWindow` has it."""
-    numbers = [message.sequence_no for message in shown if message.sequence_no is not None]
-    return {
-        "messages": len(shown),
-        "tokens": trimmed.tokens,
-        "from_sequence_no": min(numbers, default=None),
-        "to_sequence_no": max(numbers, default=None),
-        "left_out": trimmed.left_out,
-        "fits": trimmed.fits,
-        "waiting": list(trimmed.waiting),
-    }

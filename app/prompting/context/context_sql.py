@@ -16,20 +16,18 @@ from app.memory.profiles.repository import SHOWN
 from app.platform.jobs.models import LIVE
 from app.prompting.blocks.repository import IN_CONTEXT
 
-_BUDGET: Final = """coalesce(CAST($5 AS int8),
-    CAST(session.window_policy->>'budget_tokens' AS int8),
-    CAST(agent.window_policy->>'budget_tokens' AS int8), CAST($6 AS int8))"""
+_BUDGET: Final = "size.budget"
 _HERE: Final = {"tenant": "tenant.id", "session": "session"}
-_INSTRUCTIONS: Final = f"CAST(floor({CARRIED_SHARE} * {_BUDGET}) AS int8)"
+_INSTRUCTIONS: Final = "size.instructions"
 
 _BLOCKS: Final = IN_CONTEXT.format(
     tenant="tenant.id", agent="session.agent_id", user="session.user_id"
 )
 _TAIL: Final = tail_rows(
     **_HERE,
-    budget=f"{_BUDGET} * CAST($7 AS int8)",
+    budget=_BUDGET,
     instructions=_INSTRUCTIONS,
-    extra=", m.content, m.content_parts, m.name",
+    held="size.held",
 )
 
 _USER: Final = SHOWN.format(
@@ -95,9 +93,18 @@ CROSS JOIN LATERAL (
     SELECT * FROM users
     WHERE users.tenant_id = tenant.id AND users.user_id = session.user_id OFFSET 0
 ) AS person
+CROSS JOIN LATERAL (
+    SELECT said.budget, said.budget * CAST($7 AS int8) AS held,
+        CAST(floor({CARRIED_SHARE} * said.budget) AS int8) AS instructions
+    FROM (SELECT coalesce(CAST($5 AS int8),
+        CAST(session.window_policy->>'budget_tokens' AS int8),
+        CAST(agent.window_policy->>'budget_tokens' AS int8), CAST($6 AS int8)) AS budget) AS said
+    OFFSET 0
+) AS size
 """
 """`$2` the session, `$3` and `$4` the agent and the user whose key it is, `$5` the budget of the
-request and `$6` that of the deployment, `$7` how many times the budget is read.
+request and `$6` that of the deployment, `$7` to how many times the budget results
+of tools are read.
 """
 
 # What was shown before is written again after a while only: a conversation shows much the same

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from app.conversation.messages.message_forms import Spoken
 from app.language.llm.content_parts import text_with_placeholders
 from app.language.text.prompt_text import escape_line
 from app.prompting.context.part_dialects import anthropic_parts, openai_parts
@@ -18,20 +19,6 @@ NO_RESULT: Final = "No result was recorded."
 without a result."""
 
 _ARGUMENTS: Final = ("arguments", "args", "input")
-
-
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """A message as it goes to the model; stored messages have `message_id` and `sequence_no`."""
-
-    role: str
-    content: str
-    content_parts: Sequence[Mapping[str, Any]] | None = None
-    tool_calls: Sequence[Mapping[str, Any]] | None = None
-    tool_call_id: str | None = None
-    name: str | None = None
-    message_id: str | None = None
-    sequence_no: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

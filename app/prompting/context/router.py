@@ -5,7 +5,11 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Response
 from pydantic_core import to_json
 
-from app.conversation.messages.errors import InvalidStrategyError, UnknownStrategyError
+from app.conversation.messages.errors import (
+    InvalidStrategyError,
+    UnknownStrategyError,
+    WindowTooSmallError,
+)
 from app.conversation.sessions.errors import SessionNotFoundError
 from app.identity.tenants.principal import KEY_ERRORS, ReaderDep
 from app.memory.memories.filters import InvalidFilterError
@@ -39,6 +43,7 @@ ServiceDep = Annotated[ContextService, provided(ContextService)]
     responses=responses_for(
         UnknownVariableError,
         LongPromptError,
+        WindowTooSmallError,
         UnknownStrategyError,
         InvalidStrategyError,
         InvalidFilterError,

@@ -1,7 +1,7 @@
 """The result of the first statement of a context: a session and all that belongs to it. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal
 
@@ -9,6 +9,7 @@ import asyncpg
 from pydantic_core import from_json
 
 from app.conversation.messages.capture import readable_text
+from app.conversation.messages.message_forms import Spoken, TextEnds, ends_of, spoken_of
 from app.conversation.messages.schemas import MessageCreate, call_ids
 from app.conversation.messages.window import EVENT_TYPE, Window, WindowMessage, window_message
 from app.conversation.sessions.models import lineage_of
@@ -17,7 +18,6 @@ from app.language.llm.tokens import TokenCounter, message_tokens
 from app.memory.profiles.prompt_lines import ProfileLine, RenderedProfile, project_lines, user_lines
 from app.prompting.blocks.block_text import ShownBlock
 from app.prompting.context.assembly import profile_lines
-from app.prompting.context.dialects import Spoken
 
 Off = Literal["deployment", "agent", "session"]
 
@@ -116,6 +116,8 @@ class SceneConversation:
     spoken: Mapping[str, Spoken]
     characters: int
     """Of all messages, as JSON where they are stored."""
+    ends: Mapping[str, TextEnds] = field(default_factory=dict)
+    """Of messages that are too long to be shown whole."""
 
     @property
     def last_request(self) -> str | None:
@@ -144,21 +146,11 @@ def stored_conversation(
             answerable_since=answerable_since,
             instructions_tokens=policy.carried_tokens,
             waiting=frozenset(row["waiting"]),
+            unbroken_from=rows[0]["unbroken_from"] if rows else None,
         ),
-        {
-            stored["message_id"]: Spoken(
-                stored["role"],
-                stored["content"],
-                stored["content_parts"],
-                stored["tool_calls"],
-                stored["tool_call_id"],
-                stored["name"],
-                stored["message_id"],
-                stored["sequence_no"],
-            )
-            for stored in rows
-        },
+        spoken_of(rows),
         len(row["tail"] or ""),
+        ends_of(rows),
     )
 
 

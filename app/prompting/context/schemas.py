@@ -6,6 +6,7 @@ from pydantic import Field, JsonValue, StringConstraints
 
 from app.conversation.messages.schemas import (
     CONTENT_LENGTH,
+    LeftOutRange,
     MessageCreate,
     PressureRead,
     WindowStrategy,
@@ -32,7 +33,7 @@ MOST_MESSAGES = 1000
 Render = Literal["openai", "anthropic", "plain", "parts"]
 PartName = Literal[
     "instructions", "profile", "blocks", "summary", "corrections", "memories", "passages",
-    "excerpts", "window",
+    "excerpts", "left_out", "window",
 ]  # fmt: skip
 LeftOut = Literal["budget", "limit", "injection_off", "excluded"]
 
@@ -286,6 +287,19 @@ class ExcerptSource(ReadSchema):
     left_out: bool = Field(description="Whether there are older ones, which were not looked at.")
 
 
+class ShortenedMessage(ReadSchema):
+    """A message that is not shown whole; its text says where the rest is."""
+
+    message_id: str | None
+    sequence_no: int = Field(description="Its number; in the request, if that brought it.")
+    form: Literal["cut", "cleared"] = Field(
+        description="`cut`: its beginning and its end, with a line in between. `cleared`: a line "
+        "in place of all of it."
+    )
+    tokens: int
+    whole_tokens: int
+
+
 class ShownWindow(ReadSchema):
     """Which messages are shown."""
 
@@ -294,12 +308,20 @@ class ShownWindow(ReadSchema):
     from_sequence_no: int | None
     to_sequence_no: int | None
     left_out: int = Field(description="Messages of the window that are not shown; all are stored.")
+    left_out_ranges: list[LeftOutRange] = Field(
+        description="Which ones, by their numbers, in order; the part `left_out` names them to the "
+        "model. Those that a summary covers are not among them."
+    )
     fits: bool = Field(
-        description="False where the current request and calls that wait for a result are "
-        "longer than the budget by themselves."
+        description="Always true: where not even the shortest form of what must be shown fits, the "
+        "answer is 422 `window_too_small`."
     )
     waiting: list[str] = Field(description="Ids of calls shown that have no result.")
-    cleared: int = Field(description="Results of tools that `clear_tool_results` left out.")
+    cleared: int = Field(
+        description="Results of tools in whose place a line is shown: older ones with "
+        "`clear_tool_results`, and those that did not fit."
+    )
+    shortened: list[ShortenedMessage] = Field(description="Messages that are not shown whole.")
 
 
 class InjectionState(ReadSchema):

@@ -23,7 +23,6 @@ from app.platform.database.engine import Database
 from app.platform.values.pagination import Page, decode_time, page
 from app.prompting.context.assembly import CORRECTIONS_SHARE
 from app.prompting.context.composition import (
-    FURTHER,
     Composition,
     ContextOptions,
     ConversationParts,
@@ -41,6 +40,7 @@ from app.prompting.context.scene import (
 )
 from app.prompting.context.schemas import ContextRequest, InjectedContextRead, InjectionQuery
 from app.prompting.context.templates import fill
+from app.prompting.context.window_part import FURTHER
 from app.prompting.documents.passage_service import PassageSearchService
 from app.prompting.documents.schemas import PassageHit, PassageHits, PassageSearch
 
@@ -104,6 +104,7 @@ class ContextService:
         Raises:
             SessionNotFoundError: the caller has no such session.
             UnknownVariableError: the system prompt has a variable without a value.
+            WindowTooSmallError: what must be shown does not fit, not even in its shortest forms.
             LongPromptError: it is too long once its variables are replaced, or with the agent's.
             UnknownStrategyError, InvalidStrategyError: `strategy` is unknown or not valid.
             InvalidFilterError: the filter is not valid.

@@ -5,16 +5,18 @@ from typing import Any
 
 import pytest
 
+from app.conversation.messages.message_forms import Spoken
 from app.conversation.messages.window import Window, WindowMessage
+from app.conversation.messages.window_strategies import last_tokens
 from app.language.llm.tokens import EstimatedTokens, message_tokens
-from app.prompting.context.composition import PLACEHOLDER, cleared
-from app.prompting.context.dialects import Spoken
 from app.prompting.context.scene import SceneConversation
 from app.prompting.context.schemas import ClearToolResults
+from app.prompting.context.window_part import window_part
 
 LONG = "Row of a table that nobody will look at again. " * 40
 
 COUNTER = EstimatedTokens()
+PLENTY = 100_000
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -43,40 +45,45 @@ def conversation(results: int, *, content: str = LONG) -> SceneConversation:
     return SceneConversation(window, {one.message_id or "": one for _, one in rows}, 0)
 
 
-def results_of(shown: SceneConversation) -> list[str]:
-    return [one.content for one in shown.spoken.values() if one.role == "tool"]
+def shown_results(talk: SceneConversation, **wish: Any) -> list[str]:
+    part = window_part(talk, last_tokens, PLENTY, COUNTER, ClearToolResults(**wish))
+    assert part.answer()["cleared"] == sum("tokens left out" in one.content for one in part.spoken)
+    return [one.content for one in part.spoken if one.role == "tool"]
+
+
+def line(number: int) -> str:
+    """What stands in place of the message with this number."""
+    tokens = message_tokens(COUNTER, content=LONG)
+    return f'[{tokens} tokens left out: message_read with message_id "m{number}" shows them.]'
 
 
 @pytest.mark.parametrize(
     ("results", "keep", "replaced"), [(3, 3, 0), (4, 3, 1), (5, 3, 2), (2, 0, 2), (0, 0, 0)]
 )
 def test_the_newest_stay(results: int, keep: int, replaced: int) -> None:
-    shown, count = cleared(conversation(results), ClearToolResults(keep=keep), COUNTER)
+    shown = shown_results(conversation(results), keep=keep)
 
-    assert count == replaced
-    assert results_of(shown) == [PLACEHOLDER] * replaced + [LONG] * (results - replaced)
+    lines = [line(3 + 2 * number) for number in range(replaced)]
+    assert shown == lines + [LONG] * (results - replaced)
 
 
 def test_what_was_replaced_takes_the_tokens_of_the_line_in_its_place() -> None:
-    before = conversation(2)
+    talk = conversation(2)
 
-    shown, _ = cleared(before, ClearToolResults(keep=1), COUNTER)
+    part = window_part(talk, last_tokens, PLENTY, COUNTER, ClearToolResults(keep=1))
 
-    tokens = {one.message_id: one.tokens for one in shown.window.messages}
-    assert tokens["m3"] == message_tokens(COUNTER, content=PLACEHOLDER)
-    assert {**tokens, "m3": before.window.messages[2].tokens} == {
-        one.message_id: one.tokens for one in before.window.messages
-    }
+    tokens = [message_tokens(COUNTER, content=line(3)) if one.message_id == "m3" else one.tokens
+              for one in talk.window.messages]  # fmt: skip
+    assert [one.tokens for one in part.shown] == tokens
+    assert part.answer()["tokens"] == part.piece.section.tokens == sum(tokens)
 
 
 def test_exempt_tools_and_short_results_stay() -> None:
-    wish = ClearToolResults(keep=0, exempt=["tool1"])
+    shown = shown_results(conversation(3), keep=0, exempt=["tool1"])
+    short = shown_results(conversation(3, content="42"), keep=0)
 
-    shown, count = cleared(conversation(3), wish, COUNTER)
-    short, none = cleared(conversation(3, content="42"), ClearToolResults(keep=0), COUNTER)
-
-    assert (results_of(shown), count) == ([PLACEHOLDER, LONG, PLACEHOLDER], 2)
-    assert (results_of(short), none) == (["42"] * 3, 0)
+    assert shown == [line(3), LONG, line(7)]
+    assert short == ["42"] * 3
 
 
 @pytest.mark.parametrize(("above", "replaced"), [(-1, 1), (0, 0), (1, 0)])
@@ -84,6 +91,6 @@ def test_it_waits_until_the_messages_take_more(above: int, replaced: int) -> Non
     talk = conversation(1)
     taken = sum(one.tokens for one in talk.window.messages)
 
-    _, count = cleared(talk, ClearToolResults(keep=0, above_tokens=taken + above), COUNTER)
+    shown = shown_results(talk, keep=0, above_tokens=taken + above)
 
-    assert count == replaced
+    assert shown == [line(3)] * replaced + [LONG] * (1 - replaced)

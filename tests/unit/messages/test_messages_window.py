@@ -10,15 +10,14 @@ from app.conversation.messages.errors import InvalidStrategyError, UnknownStrate
 from app.conversation.messages.schemas import WindowStrategy
 from app.conversation.messages.window import Window, WindowMessage, cut
 from app.conversation.messages.window_strategies import (
-    Pick,
     first_last,
     installed_strategies,
     last_messages,
     last_tokens,
     message_fraction,
     pick_of,
-    trim,
 )
+from app.conversation.messages.window_trim import Pick, trim
 from app.conversation.sessions.policy import Trigger, WindowPolicy
 from app.prompting.compaction.eviction import eviction_of
 from tests.unit.messages.window_support import (
@@ -453,9 +452,10 @@ class TestLastTokens:
     def test_only_a_request_that_is_too_long_itself_does_not_fit(self) -> None:
         whole = window(*turns(2), user(100), assistant())
 
-        assert not trim(whole, last_tokens, 99).fits
-        assert ids(trim(whole, last_tokens, 99).messages) == "5"
-        assert trim(whole, last_tokens, 100).fits
+        assert not trim(whole, last_tokens, 109).fits
+        assert ids(trim(whole, last_tokens, 109).messages) == "5 6"
+        assert trim(whole, last_tokens, 109).needed == 110
+        assert trim(whole, last_tokens, 110).fits
 
     def test_it_never_begins_with_a_result_and_is_never_empty(self) -> None:
         """The defaults of others began with a tool message, or returned nothing at all."""
@@ -579,9 +579,11 @@ class TestGaps:
 
 class TestLastMessages:
     @pytest.mark.parametrize(
-        ("count", "shown"), [(6, "1 2 3 4 5 6"), (5, "3 4 5 6"), (2, "5 6"), (1, "5")]
+        ("count", "shown"), [(6, "1 2 3 4 5 6"), (5, "3 4 5 6"), (2, "5 6"), (1, "5 6")]
     )
-    def test_at_most_so_many_from_a_request_on(self, count: int, shown: str) -> None:
+    def test_at_most_so_many_from_a_request_on_and_the_newest_in_any_case(
+        self, count: int, shown: str
+    ) -> None:
         assert ids(trim(window(*turns(3)), last_messages(count), PLENTY).messages) == shown
 
     def test_a_pair_counts_as_what_it_is(self) -> None:
@@ -677,7 +679,8 @@ class TestOthers:
 
         installed = {"only": only}
         chosen = pick_of(WindowStrategy(name="only", options={"ids": "1 nowhere"}), installed)
-        assert ids(trim(window(*turns(2)), chosen, PLENTY).messages) == "1 3"
+        # The current request and the newest message are there without being asked for.
+        assert ids(trim(window(*turns(2)), chosen, PLENTY).messages) == "1 3 4"
         with pytest.raises(InvalidStrategyError):
             pick_of(WindowStrategy(name="only", options={"ids": ""}), installed)
 

@@ -16,13 +16,12 @@ from app.conversation.messages.window import (
     starts_with_user,
 )
 from app.conversation.messages.window_strategies import (
-    Pick,
     first_last,
     last_messages,
     last_tokens,
     message_fraction,
-    trim,
 )
+from app.conversation.messages.window_trim import Pick, trim
 from app.conversation.sessions.policy import WindowPolicy
 from tests.unit.messages.window_support import LONG_AGO, NOW, said, window
 
@@ -101,6 +100,18 @@ def request(whole: Window) -> set[int]:
     return set(asked[-1:])
 
 
+def newest(whole: Window) -> set[int]:
+    """The newest message that may be shown, with what belongs to it."""
+    groups = groups_of(whole)
+    gone = groups.closed(groups.given_up)
+    usable = [place for place, group in enumerate(groups.members) if group and place not in gone]
+    return set(groups.members[max(usable)]) if usable else set()
+
+
+def core(whole: Window) -> set[int]:
+    return waiting_places(whole) | request(whole) | newest(whole)
+
+
 def check_pairs(whole: Window, shown: Sequence[WindowMessage]) -> None:
     """Every call with all the results it has, every result with its call before it."""
     numbers = {one.sequence_no for one in shown}
@@ -128,8 +139,7 @@ def test_what_is_shown_is_a_valid_conversation(whole: Window, pick: Pick, most: 
     # A call is shown without its results only while somebody may still answer it.
     assert not places & groups.given_up
     # What must never be left out.
-    assert request(whole) <= places
-    assert waiting_places(whole) <= places
+    assert core(whole) <= places
     usable = {place for place, group in enumerate(groups.members) if group}
     if usable - groups.closed(groups.given_up):
         assert shown
@@ -142,20 +152,19 @@ def test_what_is_shown_is_a_valid_conversation(whole: Window, pick: Pick, most: 
 
 @given(conversations(), PICKS, st.integers(1, 5000))
 def test_it_is_within_the_budget_wherever_that_can_be(whole: Window, pick: Pick, most: int) -> None:
-    """It cannot only where the current request and waiting calls alone are longer; or, where
-    nobody asked, the newest message with what belongs to it.
+    """It cannot only where the current request, waiting calls, and the newest message with what
+    belongs to it are longer together.
     """
     trimmed = trim(whole, pick, most)
 
-    must = waiting_places(whole) | request(whole)
+    must = core(whole)
+    needed = cost([whole.messages[place] for place in must])
+    assert trimmed.needed == needed
     if trimmed.fits:
         assert trimmed.tokens <= most
-    elif must:
-        assert cost([whole.messages[place] for place in must]) > most
-        assert {whole.messages.index(one) for one in trimmed.messages} == must
     else:
-        assert len({groups_of(whole).members[whole.messages.index(trimmed.messages[0])]}) == 1
-        assert trimmed.tokens > most
+        assert needed > most
+        assert {whole.messages.index(one) for one in trimmed.messages} == must
 
 
 @given(conversations(), PICKS, st.integers(1, 5000))
@@ -184,17 +193,17 @@ def test_no_whole_turn_is_left_out_that_would_fit(whole: Window, most: int) -> N
 
 @given(conversations(), st.integers(1, 12))
 def test_no_more_messages_are_shown_than_asked_for(whole: Window, count: int) -> None:
-    """Besides requests, instructions, and calls that wait with their results."""
+    """Besides requests, instructions, calls that wait, and the newest step."""
     trimmed = trim(whole, last_messages(count), 100_000)
 
     free = waiting_places(whole)
+    more = len((request(whole) | newest(whole)) - free)
     counted = [
         one
         for one in trimmed.messages
         if not one.instructs and one is not whole.opening and whole.messages.index(one) not in free
     ]
-    one_group = len({groups_of(whole).members[whole.messages.index(one)] for one in counted}) == 1
-    assert len(counted) <= count or (one_group and not request(whole))
+    assert len(counted) <= max(count, more)
 
 
 @given(
