@@ -196,6 +196,40 @@ class TestLongTurns:
         assert trimmed["waiting"] == ["call-9"]
 
 
+class TestSummaries:
+    async def test_over_many_turns_they_stay_few_and_short(self, client: AsyncClient) -> None:
+        """A service without a model, in turns of one step each."""
+        await policy(client, "talk", budget_tokens=600, keep_messages=4)
+
+        for number in range(100):
+            await append(client, "talk", f"What does page {number} say about the hotel?")
+            await compacted(client, await append(client, "talk", *step(number, 60)))
+
+        shown = await window(client, "talk")
+        rows = [one for one in await summaries(client, "talk") if one["in_context"]]
+        levels = [one["level"] for one in rows]
+        assert all(levels.count(level) <= 3 for level in levels)
+        assert 0 < shown["summary_tokens"] <= 600 // 4
+        assert rows[-1]["from_seq"] == 1
+        assert len(await every_page(client, "/sessions/talk/summaries")) > 15
+
+    async def test_without_a_model_one_says_which_tools_were_called_where(
+        self, client: AsyncClient
+    ) -> None:
+        await policy(client, "talk", budget_tokens=1000, automatic=False)
+        await append(client, "talk", REQUEST)
+        for number in range(10):
+            await append(client, "talk", *step(number, 200))
+
+        answer = await compact(client, "talk")
+
+        last = answer["evicted"]["to_seq"] - 1
+        first, asked, *_ = answer["summary"]["content"].splitlines()
+        assert first.startswith(f"Tool calls (messages 2–{last}): read_page ×{last // 2}; newest: ")
+        assert f"read_page(page={last // 2 - 1})" in first
+        assert asked == f"User: {REQUEST}"
+
+
 class TestReturning:
     """What moves or reads the pointer, while it is inside a turn."""
 
@@ -211,6 +245,21 @@ class TestReturning:
         ok(await client.post(path))
 
         assert await window(client, "talk") == before | {"set_aside": 6}
+
+    async def test_a_fork_inside_the_turn_shows_the_request_too(self, client: AsyncClient) -> None:
+        await policy(client, "talk", budget_tokens=4000)
+        await run(client, 60, 200)
+        before = await window(client, "talk")
+
+        ok(await client.post("/sessions/talk/fork", json={"session_id": "other"}), 201)
+
+        forked = await window(client, "other")
+        for name in ("in_context_from", "messages", "tokens", "current_request", "summary_tokens"):
+            assert forked[name] == before[name], name
+        body = {"max_tokens": 50_000}
+        trimmed = ok(await client.post("/sessions/other/window/trim", json=body))
+        assert trimmed["messages"][0]["content"] == REQUEST
+        assert trimmed["tokens"] == forked["tokens"]
 
     async def test_without_its_request_the_one_before_it_is_shown(
         self, client: AsyncClient

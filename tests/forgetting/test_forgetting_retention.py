@@ -241,6 +241,25 @@ class TestMessages:
         assert await forgetting.run(acme.tenant_id, ["messages"]) == {"messages": 0}
         assert await self.numbers(client, "talk") == kept
 
+    async def test_the_request_of_the_turn_that_the_window_begins_in_stays(
+        self, forgetting: Forgetting, client: AsyncClient, acme: Caller, dsn: str
+    ) -> None:
+        """It is before the window, and shown still."""
+        steps = [{"role": "assistant", "content": f"Step {number}."} for number in range(4)]
+        said = ("Hello!", steps[0], "Sort the archive, please.", *steps)
+        await append(client, "talk", *said, agent_id="coach")
+        await execute(
+            dsn,
+            "UPDATE sessions SET last_extracted_seq = 100, in_context_from = 5, opening_seq = 3 "
+            "WHERE tenant_id = $1",
+            acme.tenant_id,
+        )
+        await self.made(dsn, acme, "talk", *[LATE] * 7)
+
+        await acted(forgetting, client, acme, "messages", 4)
+
+        assert await self.numbers(client, "talk") == [3, 6, 7]
+
     async def test_the_window_is_what_it_was_and_goes_on(
         self, forgetting: Forgetting, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
