@@ -6,7 +6,7 @@ when the thread goes on, unless the user said it.
 
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any
 
@@ -20,8 +20,11 @@ BATCH_MESSAGES = 100
 BATCH_BYTES = 1_000_000
 """The service takes bodies of 2 MiB by default."""
 TAIL = 10
-"""Messages in a page of those that were stored last."""
-TAIL_PAGES = 3
+"""Messages in the first page of those that were stored last."""
+PAGE_ROWS = 50
+MOST_ROWS = 1000
+"""LangGraph stores checkpoints in the background: a killed attempt may be many steps ahead."""
+RUN = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,9 +166,7 @@ def _tail(
     call: Call[Page[Message]] | None = fetch_pages(
         Message, "sessions", transcript.session_id, "messages", limit=TAIL, order="desc"
     )
-    for _ in range(TAIL_PAGES):
-        if call is None:
-            break
+    while call is not None and len(rows) < MOST_ROWS:
         try:
             page: Page[Message] = yield call
         except NotFoundError:
@@ -173,12 +174,23 @@ def _tail(
         if any(_belongs_to_others(row, owner) for row in page.items):
             return [], True
         rows += page.items
-        call = page.following
+        call = page.following and replace(
+            page.following, params={**page.following.params, "limit": str(PAGE_ROWS)}
+        )
         if bound and rows and rows[-1].sequence_no <= bound:
             break
-        if not bound and any(_place(transcript, row) is not None for row in page.items):
+        if not bound and _is_near(transcript, page.items, rows):
             break
     return rows[::-1], call is None
+
+
+def _is_near(transcript: Transcript, page: Sequence[Message], rows: Sequence[Message]) -> bool:
+    """Whether the rows reach back to what the thread has."""
+    if any(_place(transcript, row) is not None for row in page):
+        return True
+    # With other ids, a run of messages with the same content shows it.
+    twins = (transcript.twin(row.message_id, after=-1) for row in page)
+    return len(rows) > RUN and any(twin is not None for twin in twins)
 
 
 def _belongs_to_others(row: Message, owner: Mapping[str, str | None]) -> bool:

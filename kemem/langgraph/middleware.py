@@ -7,13 +7,16 @@ from typing import Any, TypeVar, Unpack
 
 from langchain.agents import AgentState
 from langchain.agents.middleware import AgentMiddleware, ModelRequest, ModelResponse
+from langchain.tools import ToolRuntime
 from langchain_core.messages import AnyMessage, SystemMessage
+from langchain_core.runnables import RunnableConfig
+from langchain_core.tools import BaseTool, StructuredTool
 from langgraph.config import get_config
 from langgraph.runtime import Runtime
 
 from kemem._async.sender import AsyncSender
 from kemem._sync.sender import Sender
-from kemem.calls import Operation
+from kemem.calls import Call, Operation, post
 from kemem.errors import (
     ConnectionFailedError,
     KememError,
@@ -26,11 +29,18 @@ from kemem.langgraph.threads import session_id_of
 from kemem.langgraph.transcript import Transcript, answered
 from kemem.langgraph.view import context
 from kemem.options import ContextOptions
+from kemem.tools import ToolResult
 
 Result = TypeVar("Result")
 View = tuple[str, list[AnyMessage]]
 
 log = logging.getLogger("kemem.langgraph")
+
+MESSAGE_READ = (
+    "Read a message of this conversation that was left out or cut before you, by its id or its "
+    "number, from an offset on: the result of a tool, or what somebody said."
+)
+NOT_THERE = "The message cannot be read now."
 
 AWAY = (ConnectionFailedError, TimedOutError, UnavailableError, RateLimitedError)
 """The service does not answer, or is busy. Any other error is a mistake that somebody must see."""
@@ -55,6 +65,8 @@ class KeMemMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         agent_id: likewise the agent; by default the user's home agent.
         required: raise if the service is away. By default a warning is logged, the model gets the
             agent's own messages, and what could not be stored is stored with the next call.
+        message_read: give the agent the tool `message_read`, by which its model reads on where a
+            message is cut or left out.
         max_memory_tokens: the budget of everything remembered.
         options: see `ContextOptions`; `window_tokens` is the budget of messages, blocks and
             summaries.
@@ -72,6 +84,7 @@ class KeMemMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         user_id: str | None = None,
         agent_id: str | None = None,
         required: bool = False,
+        message_read: bool = False,
         max_memory_tokens: int | None = None,
         **options: Unpack[ContextOptions],
     ) -> None:
@@ -83,6 +96,8 @@ class KeMemMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self._required = required
         self._options = {"max_memory_tokens": max_memory_tokens, **options}
         self._known = KnownThreads()
+        if message_read:
+            self.tools = [self._message_read()]
 
     def wrap_model_call(
         self,
@@ -112,16 +127,34 @@ class KeMemMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         """Like `after_agent`."""
         await self._run_async(store(*self._thread(state["messages"], runtime), self._known))
 
+    def _message_read(self) -> BaseTool:
+        def message_read(
+            runtime: ToolRuntime[Any, Any],
+            message_id: str | None = None,
+            number: int | None = None,
+            offset: int = 0,
+        ) -> str:
+            call = _read_call(runtime, message_id=message_id, number=number, offset=offset)
+            return str(self._run(_answer(call)) or NOT_THERE)
+
+        async def read_async(
+            runtime: ToolRuntime[Any, Any],
+            message_id: str | None = None,
+            number: int | None = None,
+            offset: int = 0,
+        ) -> str:
+            call = _read_call(runtime, message_id=message_id, number=number, offset=offset)
+            return str(await self._run_async(_answer(call)) or NOT_THERE)
+
+        return StructuredTool.from_function(
+            message_read, read_async, name="message_read", description=MESSAGE_READ
+        )
+
     def _thread(
         self, messages: Sequence[AnyMessage], runtime: Runtime[Any]
     ) -> tuple[Transcript, Mapping[str, str | None]]:
         """The messages of the run's thread, and whose they are."""
-        configurable = get_config().get("configurable", {})
-        given = {**_fields(runtime.context), **configurable}
-        if given.get("thread_id") is None:
-            raise ValueError(
-                'the run names no thread: pass {"configurable": {"thread_id": "…"}} as its config'
-            )
+        given = _given(get_config(), runtime.context)
         owner = {name: given.get(name) or default for name, default in self._owner.items()}
         return Transcript(session_id_of(given["thread_id"]), messages), owner
 
@@ -159,6 +192,33 @@ class KeMemMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             "when the service is back and the thread goes on.",
             error.code,
         )
+
+
+def _read_call(runtime: ToolRuntime[Any, Any], **arguments: str | int | None) -> Call[ToolResult]:
+    session_id = session_id_of(_given(runtime.config, runtime.context)["thread_id"])
+    given = {name: value for name, value in arguments.items() if value is not None}
+    body = {"session_id": session_id, "arguments": given}
+    return post(ToolResult, "tools", "message_read", "call", body=body)
+
+
+def _answer(call: Call[ToolResult]) -> Operation[ToolResult]:
+    result: ToolResult = yield call
+    return result
+
+
+def _given(config: RunnableConfig, run_context: Any) -> dict[str, Any]:
+    """What a run names of its thread.
+
+    Raises:
+        ValueError: no thread.
+
+    """
+    given = {**_fields(run_context), **config.get("configurable", {})}
+    if given.get("thread_id") is None:
+        raise ValueError(
+            'the run names no thread: pass {"configurable": {"thread_id": "…"}} as its config'
+        )
+    return given
 
 
 def _fields(run_context: Any) -> dict[str, Any]:

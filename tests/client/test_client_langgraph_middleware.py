@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from typing import Any
 
 import httpx
@@ -17,8 +18,8 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from kemem import AsyncMemory, ConnectionFailedError
-from kemem.langgraph import KeMemMiddleware
+from kemem import AsyncMemory, ConflictError, ConnectionFailedError
+from kemem.langgraph import KeMemMiddleware, session_id_of
 from tests.support.tenants import Caller
 
 Script = Callable[[list[BaseMessage]], AIMessage]
@@ -231,3 +232,132 @@ async def test_regenerated_reply_replaces_the_other_and_branch_keeps_what_was_sa
     ]  # fmt: skip
     # The model sees its own branch alone.
     assert [one.text for one in model.seen[-1][1:]] == ["one", "Reply 0.", "three"]
+
+
+@pytest.mark.parametrize("steps", [1, 40])
+async def test_steps_that_run_again_replace_the_others(memory: AsyncMemory, steps: int) -> None:
+    number = iter(range(1000))
+
+    @tool
+    def count() -> str:
+        """Count."""
+        return f"Number {next(number)}."
+
+    def script(messages: list[BaseMessage]) -> AIMessage:
+        done = sum(isinstance(one, ToolMessage) for one in messages)
+        if done == steps:
+            return AIMessage(f"Seen: {messages[-1].text}")
+        return AIMessage("", tool_calls=[{"name": "count", "args": {}, "id": f"c{done}"}])
+
+    agent = create_agent(
+        ScriptedModel(script=script),
+        [count],
+        middleware=[KeMemMiddleware(memory, user_id="ana")],
+        checkpointer=InMemorySaver(),
+    )
+    config = {**at("trip"), "recursion_limit": 1000}
+    await agent.ainvoke({"messages": [("user", "Count.")]}, config)
+    past = [one async for one in agent.aget_state_history(config)]
+    called = [one for one in past if one.next == ("tools",)][-1]
+
+    # As a run that was killed before the result was in a checkpoint, and any step behind it.
+    done = await agent.ainvoke(None, {**called.config, "recursion_limit": 1000})
+
+    rows = await memory.messages("trip", None)
+    assert [one.content for one in rows] == [one.text for one in done["messages"]]
+    assert rows[2].content == f"Number {steps}."
+    assert rows[1].tool_calls[0]["id"] == rows[2].tool_call_id == "c0"
+
+
+async def test_thread_that_another_process_went_on_with_is_stored_once(
+    memory: AsyncMemory,
+) -> None:
+    model, saver = ScriptedModel(script=echo), InMemorySaver()
+    first, second = (agent_of(memory, model, checkpointer=saver) for _ in range(2))
+    for number, agent in enumerate((first, second, first, first, second)):
+        await agent.ainvoke({"messages": [("user", f"Number {number}.")]}, at("trip"))
+
+    kept = (await first.aget_state(at("trip"))).values["messages"]
+    assert [text for _, text in await stored(memory, "trip")] == [one.text for one in kept]
+
+
+async def test_messages_of_the_application_stay_and_are_not_shown_as_the_threads(
+    memory: AsyncMemory,
+) -> None:
+    model = ScriptedModel(script=echo)
+    agent = agent_of(memory, model)
+    await agent.ainvoke({"messages": [("user", "One.")]}, at("trip"))
+    await memory.append("trip", [{"role": "assistant", "content": "Called back by phone."}])
+
+    await agent.ainvoke({"messages": [("user", "Two.")]}, at("trip"))
+
+    assert [text for _, text in await stored(memory, "trip")] == [
+        "One.", "You said: One.", "Called back by phone.", "Two.", "You said: Two.",
+    ]  # fmt: skip
+    assert [one.text for one in model.seen[-1][1:]] == ["One.", "You said: One.", "Two."]
+
+
+@dataclass
+class Who:
+    """The context of a run."""
+
+    user_id: str
+    thread_id: str
+
+
+@pytest.mark.parametrize("named", ["configurable", "context", "mapping"])
+async def test_user_and_thread_are_those_of_the_run(memory: AsyncMemory, named: str) -> None:
+    agent = create_agent(
+        ScriptedModel(script=echo),
+        [],
+        middleware=[KeMemMiddleware(memory, user_id="nobody")],
+        context_schema=None if named == "configurable" else Who,
+    )
+    who = {"user_id": "ana", "thread_id": "trips/枫叶"}
+    options: dict[str, Any] = {"config": {"configurable": who}}
+    if named != "configurable":
+        options = {"context": Who(**who) if named == "context" else who}
+
+    await agent.ainvoke({"messages": [("user", "Hello.")]}, **options)
+
+    rows = await memory.messages(session_id_of("trips/枫叶"), None)
+    assert [(one.user_id, one.content) for one in rows] == [
+        ("ana", "Hello."), ("ana", "You said: Hello."),
+    ]  # fmt: skip
+
+
+async def test_run_without_a_thread_is_refused(memory: AsyncMemory) -> None:
+    agent = create_agent(ScriptedModel(script=echo), middleware=[KeMemMiddleware(memory)])
+
+    with pytest.raises(ValueError, match="names no thread"):
+        await agent.ainvoke({"messages": [("user", "Hello.")]})
+
+
+async def test_thread_of_somebody_else_is_neither_shown_nor_changed(memory: AsyncMemory) -> None:
+    model = ScriptedModel(script=echo)
+    await agent_of(memory, model).ainvoke({"messages": [("user", "Hello.")]}, at("trip"))
+    calls = len(model.seen)
+
+    with pytest.raises(ConflictError) as refused:
+        await agent_of(memory, model, user_id="ben").ainvoke(
+            {"messages": [("user", "Hello.")]}, at("trip")
+        )
+
+    assert refused.value.code == "session_mismatch"
+    assert len(model.seen) == calls
+    assert len(await stored(memory, "trip")) == 2
+
+
+async def test_reply_is_streamed_and_stored(memory: AsyncMemory) -> None:
+    agent = agent_of(memory, ScriptedModel(script=looks_up))
+    parts = [
+        part
+        async for part, _ in agent.astream(
+            {"messages": [("user", "What is 枫?")]}, at("trip"), stream_mode="messages"
+        )
+    ]
+
+    assert [one.text for one in parts][-1] == "It is a tree."
+    assert [role for role, _ in await stored(memory, "trip")] == [
+        "user", "assistant", "tool", "assistant",
+    ]  # fmt: skip
