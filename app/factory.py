@@ -125,7 +125,7 @@ def _saving(_: Factory, at: Runtime) -> SaveService:
 
 
 def _searching(at: Runtime) -> tuple[Any, ...]:
-    return (at.search_ranks, at.reranker, at.embedding_ledger, at.now, at.processing)
+    return (at.search_ranks, at.reranker, at.embedding_ledger, at.now, at.processing, at.counter)
 
 
 def _limits(at: Runtime) -> RunLimits:
@@ -252,11 +252,16 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         MessageService: _messages,
         WindowService: _windows,
         MessageSearchService: lambda _, at: MessageSearchService(
-            at.database, at.embedders, at.search_ranks.boosts, at.now, at.capture.tags
+            at.database,
+            at.embedders,
+            at.search_ranks.boosts,
+            at.now,
+            at.capture.tags,
+            counter=at.counter,
         ),
         MessageBackfill: lambda _, at: MessageBackfill(at.database, at.indexer, at.embedders),
         # Memory.
-        MemoryService: lambda _, at: MemoryService(at.work),
+        MemoryService: lambda _, at: MemoryService(at.work, at.counter),
         SaveService: _saving,
         EditService: lambda _, at: EditService(
             at.work, at.embedders, at.saving_rules.gate, at.processing
@@ -297,7 +302,7 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         ContextService: _context,
         Compactor: _compactor,
         CompactionService: lambda factory, at: CompactionService(
-            at.work, factory.get(Compactor), at.summarisers, at.now
+            at.work, factory.get(Compactor), at.summarisers, at.window_strategies, at.now
         ),
         CheckpointService: lambda _, at: CheckpointService(at.work, at.window_policy),
         ForkService: lambda _, at: ForkService(at.work, at.window_policy),
@@ -310,11 +315,11 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         AgentWithBlocksService: lambda factory, at: AgentWithBlocksService(
             at.work, factory.get(AgentService)
         ),
-        FolderService: lambda _, at: FolderService(at.work),
+        FolderService: lambda _, at: FolderService(at.work, auto_create=at.settings.auto_create),
         FileService: lambda _, at: FileService(
             at.work, upload_max_bytes=at.settings.upload_max_bytes
         ),
-        PassageService: lambda _, at: PassageService(at.work, at.embedders),
+        PassageService: lambda _, at: PassageService(at.work, at.embedders, at.counter),
         ArchiveService: lambda factory, at: ArchiveService(
             at.work,
             factory.get(FolderService),
@@ -322,7 +327,7 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
             at.saving_rules.gate,
         ),
         PassageSearchService: lambda _, at: PassageSearchService(
-            at.database, at.embedders, at.search_ranks.boosts, at.now
+            at.database, at.embedders, at.search_ranks.boosts, at.now, at.counter
         ),
         FileExtractService: lambda factory, at: FileExtractService(
             at.work, factory.get(Pipeline), at.models, _limits(at), at.now

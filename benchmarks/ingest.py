@@ -51,7 +51,7 @@ def document(pages: int) -> bytes:
 async def ingested(runtime: Runtime, dsn: str, content: bytes) -> float:
     """Seconds from the upload to the last passage, a worker running beside."""
     key = Principal(Access(TENANT), "bench", frozenset({"admin"}), {})
-    folder = await FolderService(runtime.work).add(
+    folder = await FolderService(runtime.work, auto_create=True).add(
         key, FolderCreate(folder_name="F", scope="agent", agent_id=AGENT)
     )
     files = FileService(runtime.work, upload_max_bytes=2**30)

@@ -24,7 +24,7 @@ class WindowPolicy(Answer):
     reserved_tokens: int = 0
     summary_words: int = 0
     approval_hours: int = 0
-    checkpoint_every: int = 0
+    checkpoint_every: int = 6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

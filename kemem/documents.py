@@ -131,6 +131,8 @@ class Passages(Listing[Passage]):
     rows_key: ClassVar[str] = "items"
 
     results: tuple[Passage, ...] = ()
+    next_cursor: str | None = None
+    """Fetches the next page of a search; None on the last one."""
     embedding_models: tuple[str, ...] = ()
     waiting: int = 0
     """How many passages could not be compared yet: they have no vector of this embedder."""

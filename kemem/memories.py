@@ -118,6 +118,8 @@ class SearchResults(Listing[Hit]):
     """Hits, best first. `str()` has one escaped line per hit and is empty without hits."""
 
     results: tuple[Hit, ...] = ()
+    next_cursor: str | None = None
+    """Fetches the next page; None on the last one."""
     embedding_models: tuple[str, ...] = ()
     waiting: int = 0
     """How many memories could not be compared yet: they have no vector of this embedder."""

@@ -60,7 +60,9 @@ class SearchOptions(TypedDict, total=False):
     `scopes`, `memory_type` and `tier` exclude all others; `as_of` finds what was true at a time,
     `known_at` what was known at a time; `mode` defaults to hybrid; `reference_time` is the time of
     the query, default now; `boosts` weighs context signals by name, 0 turns one off; `explain`
-    fills `explain` of each hit; `graph` also finds memories about entities that the query names.
+    fills `explain` of each hit; `graph` also finds memories about entities that the query names;
+    `cursor` is the `next_cursor` of the previous page, with all other parameters unchanged;
+    `max_tokens` ends a page before the contents of its hits take more.
     """
 
     project_id: str | None
@@ -74,6 +76,8 @@ class SearchOptions(TypedDict, total=False):
     boosts: Mapping[str, float] | None
     explain: bool
     graph: bool | None
+    cursor: str | None
+    max_tokens: int | None
 
 
 class MessageSearchOptions(TypedDict, total=False):
@@ -90,6 +94,7 @@ class MessageSearchOptions(TypedDict, total=False):
     reference_time: datetime | None
     boosts: Mapping[str, float] | None
     cursor: str | None
+    max_tokens: int | None
     explain: bool
 
 
@@ -189,6 +194,7 @@ class CompactOptions(TypedDict, total=False):
     """Further parameters of `summarize`; the defaults come from the window policy."""
 
     keep_messages: int | None
+    strategy: Mapping[str, Any] | None
     evict_fraction: float | None
     instructions: str | None
     reason: str | None
@@ -344,6 +350,8 @@ class PassageSearchOptions(Owner, total=False):
     created_from: datetime | None
     created_to: datetime | None
     mode: Literal["hybrid", "semantic", "lexical"] | None
+    cursor: str | None
+    max_tokens: int | None
     explain: bool | None
 
 

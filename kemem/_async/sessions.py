@@ -75,8 +75,14 @@ class AsyncSessionMethods(AsyncSender):
         since: datetime | None = None,
         until: datetime | None = None,
         branch: str | None = None,
+        query: str | None = None,
+        before: str | None = None,
     ) -> Messages:
         """Return up to `limit` messages, None for all; `order="desc"` starts with the latest.
+
+        Args:
+            query: only messages with this text in their content, in any case.
+            before: only messages before the one with this id.
 
         Raises:
             NotFoundError: there is no such session.
@@ -93,6 +99,8 @@ class AsyncSessionMethods(AsyncSender):
             since=since,
             until=until,
             branch=branch,
+            query=query,
+            before=before,
         )
         return listing(Messages, await self._collect(call, limit))
 

@@ -76,8 +76,14 @@ class SessionMethods(Sender):
         since: datetime | None = None,
         until: datetime | None = None,
         branch: str | None = None,
+        query: str | None = None,
+        before: str | None = None,
     ) -> Messages:
         """Return up to `limit` messages, None for all; `order="desc"` starts with the latest.
+
+        Args:
+            query: only messages with this text in their content, in any case.
+            before: only messages before the one with this id.
 
         Raises:
             NotFoundError: there is no such session.
@@ -94,6 +100,8 @@ class SessionMethods(Sender):
             since=since,
             until=until,
             branch=branch,
+            query=query,
+            before=before,
         )
         return listing(Messages, self._collect(call, limit))
 

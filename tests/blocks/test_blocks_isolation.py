@@ -78,6 +78,25 @@ class TestKeyOfAUser:
         rows = await every_page(bound["ana"], "/agents/a1/blocks")
         assert {row["block_id"] for row in rows} == {"shared", "anas"}
 
+    async def test_key_of_a_user_sees_shared_blocks_of_its_own_agents_alone(
+        self, client: AsyncClient, make: Any, bound: dict[str, AsyncClient]
+    ) -> None:
+        await make("helps", "l1")
+        await make("other", "l2", agent_id="a2")
+        await make("nowhere", "l3")
+        ok(await client.delete("/agents/a1/blocks/nowhere"), 204)
+        assert await listed(bound["ben"]) == {"helps"}
+        for block_id in ("other", "nowhere"):
+            problem(await bound["ben"].get(f"/blocks/{block_id}"), 404, "block_not_found")
+            path = f"/blocks/{block_id}/history"
+            problem(await bound["ben"].get(path), 404, "block_not_found")
+        assert await every_page(bound["ben"], "/agents/a2/blocks") == []
+
+        body = {"session_id": "guest", "user_id": "ben", "agent_id": "a2"}
+        ok(await client.post("/sessions", json=body), 201)
+
+        assert await listed(bound["ben"]) == {"helps", "other"}
+
     async def test_key_of_a_user_may_not_change_shared_blocks(
         self, bound: dict[str, AsyncClient], make: Any, dsn: str, acme: Caller
     ) -> None:

@@ -16,7 +16,7 @@ from checkpoints_support import (
 from httpx import AsyncClient
 
 from app.identity.tenants.access import Access
-from app.prompting.checkpoints.repository import AUTOMATIC_CHECKPOINTS
+from app.prompting.checkpoints.repository import AUTOMATIC_CHECKPOINTS, PERIODIC_CHECKPOINTS
 from app.prompting.checkpoints.schemas import CONTENTS_BYTES
 from app.runtime import Runtime
 from tests.support.api import append, dump, every_page, fields, ok, problem, tables_with
@@ -305,12 +305,33 @@ class TestMadeByItself:
             ("periodic", 13), ("periodic", 6), ("periodic", 3),
         ]  # fmt: skip
 
+    async def test_a_crash_costs_three_turns_by_default(self, client: AsyncClient) -> None:
+        for number in range(1, 9):
+            reply = {"role": "assistant", "content": f"{number}!"}
+            await append(client, "s1", f"{number}.", reply)
+
+            newest = ok(await client.get(CHECKPOINTS, params={"limit": 1}))["items"]
+            kept = newest[0]["message_seq"] if newest else 0
+            assert 2 * number - kept < 3 * 2
+
+    @pytest.mark.parametrize("extra", [-1, 0, 1])
+    async def test_only_the_newest_periodic_checkpoints_stay_and_push_no_other_out(
+        self, client: AsyncClient, runtime: Runtime, acme: Caller, extra: int
+    ) -> None:
+        await append(client, "s1", "One.")
+        before = await automatic(runtime, acme, "before_compact", 1)
+
+        made = await automatic(runtime, acme, "periodic", PERIODIC_CHECKPOINTS + extra)
+
+        kept = made[max(extra, 0) :]
+        assert ids(await every_page(client, CHECKPOINTS)) == [*kept[::-1], *before]
+
     async def test_only_the_newest_automatic_checkpoints_stay(
         self, client: AsyncClient, runtime: Runtime, acme: Caller
     ) -> None:
         await append(client, "s1", "One.")
         asked = (await checkpoint(client))["checkpoint_id"]
-        made = await automatic(runtime, acme, "periodic", AUTOMATIC_CHECKPOINTS)
+        made = await automatic(runtime, acme, "before_compact", AUTOMATIC_CHECKPOINTS)
         assert ids(await every_page(client, CHECKPOINTS)) == [*made[::-1], asked]
         followed = (await checkpoint(client, parent_id=made[0]))["checkpoint_id"]
 
@@ -325,7 +346,7 @@ class TestMadeByItself:
         self, client: AsyncClient, runtime: Runtime, acme: Caller
     ) -> None:
         await append(client, "s1", "One.")
-        first, second, *_ = await automatic(runtime, acme, "periodic", AUTOMATIC_CHECKPOINTS)
+        first, second, *_ = await automatic(runtime, acme, "end", AUTOMATIC_CHECKPOINTS)
 
         await restore(client, first)
         ok(await client.get(f"{CHECKPOINTS}/{first}"))

@@ -296,6 +296,39 @@ class TestOverrides:
         assert (await window(client, "talk"))["in_context_from"] == 0
         assert (await compact(client, "talk"))["evicted"] == dry["evicted"]
 
+    @pytest.mark.parametrize(
+        ("strategy", "kept"),
+        [
+            ({"name": "last_messages", "count": 4}, 4),
+            ({"name": "last_messages", "count": 5}, 4),
+            ({"name": "last_messages", "count": 6}, 6),
+            ({"name": "message_fraction", "fraction": 0.5}, 6),
+            ({"name": "first_last", "keep": 2}, 2),
+        ],
+    )
+    async def test_a_strategy_chooses_what_stays(self, client, strategy, kept):
+        await policy(client, "talk", budget_tokens=4000)
+        await converse(client, "talk", 12)
+
+        answer = await compact(client, "talk", force=True, strategy=strategy)
+
+        assert answer["compacted"]
+        # The window begins with the user, so of five one more leaves.
+        assert (await window(client, "talk"))["messages"] == kept
+        assert answer["evicted"]["to_seq"] == 12 - kept
+
+    @pytest.mark.parametrize(
+        ("body", "code"),
+        [
+            ({"strategy": {"name": "unknown"}}, "unknown_strategy"),
+            ({"strategy": {}, "keep_messages": 3}, "invalid_request"),
+        ],
+    )
+    async def test_a_strategy_that_cannot_choose_is_refused(self, client, body, code):
+        await policy(client, "talk")
+        answer = await client.post("/sessions/talk/compact", json=body)
+        assert (answer.status_code, answer.json()["code"]) == (422, code)
+
     async def test_keep_messages_holds_for_this_once(self, client):
         await full(client, budget_tokens=4000)
 

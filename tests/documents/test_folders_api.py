@@ -46,7 +46,6 @@ class TestFolders:
         [
             ({"scope": "user"}, "scope_requires_id"),
             ({"scope": "project", "user_id": "ana"}, "invalid_request"),
-            ({"scope": "user", "user_id": "nobody"}, "user_not_found"),
             ({"scope": "project", "project_id": "nothing"}, "project_not_found"),
             ({"scope": "agent", "agent_id": "nobody"}, "agent_not_found"),
         ],
@@ -54,6 +53,19 @@ class TestFolders:
     async def test_need_an_owner(self, client, body, code):
         answer = await client.post("/folders", json={"folder_name": "F"} | body)
         assert answer.json()["code"] == code
+
+    async def test_make_their_user_on_first_use(self, app, runtime, acme, client):
+        body = {"folder_name": "F", "scope": "user", "user_id": "new-one"}
+
+        made = done(await client.post("/folders", json=body))
+
+        assert made["user_id"] == "new-one"
+        assert done(await client.get("/users/new-one"))["user_id"] == "new-one"
+        bound = await make_key(runtime, acme.tenant_id, "write", user_id="ana")
+        async with client_of(app, bound.key) as ana:
+            refused = await ana.post("/folders", json=body | {"user_id": "new-two"})
+        assert refused.json()["code"] == "user_not_found"
+        assert (await client.get("/users/new-two")).status_code == 404
 
     async def test_one_that_holds_something_takes_a_word(self, client):
         folder_id = await folder(client)

@@ -109,7 +109,7 @@ class TestHowMuch:
                 json={"content": f"Rent rule {number}.", "tags": ["old"] if number < 3 else []},
             )
         search = PassageSearchService(
-            runtime.database, runtime.embedders, Boosts(), runtime.now, most=most
+            runtime.database, runtime.embedders, Boosts(), runtime.now, runtime.counter, most=most
         )
         principal = Principal(Access(acme.tenant_id), acme.key_id, frozenset({"read"}), {})
 

@@ -371,6 +371,37 @@ class TestRestrictedKeys:
             assert "{" not in name or theirs.status_code in {403, 404}, name
 
     @pytest.mark.parametrize("who", RESTRICTIONS)
+    async def test_every_read_by_id_answers_as_of_what_is_missing(
+        self, app: FastAPI, world: World, bound: dict[str, str], who: str
+    ) -> None:
+        """The same status and the same body: that something is there is not said either."""
+        read = 0
+        async with client_of(app, bound[who]) as client:
+            for name, call in sorted(WAYS_IN.items()):
+                shared = who == "another user" and name in SHARED_WITH_USERS
+                if not re.match(r"GET [^ ]*\{", name) or shared:
+                    continue
+                read += 1
+                ids = never_seen(world.ids)
+                theirs = await make(client, name, call, world.ids)
+                missing = await make(client, name, call, ids)
+
+                # What takes an admin's key is refused for that alone.
+                expected = {404} if call.scope == "read" else {403, 404}
+                assert theirs.status_code in expected, (name, theirs.text)
+                assert blurred(theirs, world.ids) == blurred(missing, ids), name
+        assert read > 30
+
+    async def test_a_key_of_a_user_sees_no_block_of_agents_it_has_nothing_to_do_with(
+        self, app: FastAPI, world: World, bound: dict[str, str]
+    ) -> None:
+        async with client_of(app, bound["another user"]) as client:
+            listed = await client.get("/agents/helper/blocks")
+
+        assert listed.status_code == 200
+        assert listed.json()["items"] == []
+
+    @pytest.mark.parametrize("who", RESTRICTIONS)
     async def test_lists_show_nothing_of_others(
         self, app: FastAPI, world: World, bound: dict[str, str], who: str
     ) -> None:

@@ -30,7 +30,13 @@ async def looked(
     were left out.
     """
     searching = MessageSearchService(
-        runtime.database, runtime.embedders, Boosts(), runtime.now, (), most=most
+        runtime.database,
+        runtime.embedders,
+        Boosts(),
+        runtime.now,
+        (),
+        counter=runtime.counter,
+        most=most,
     )
     principal = Principal(Access(caller.tenant_id), "key", frozenset({"read"}), {})
     body = {"query": "red kayak", "user_id": "ana"} | fields
@@ -101,7 +107,13 @@ async def test_pages_go_on_among_what_the_first_looked_at(
 ) -> None:
     await append(client, "s1", *(said(text) for text in TURNS))
     searching = MessageSearchService(
-        runtime.database, runtime.embedders, Boosts(), runtime.now, (), most=4
+        runtime.database,
+        runtime.embedders,
+        Boosts(),
+        runtime.now,
+        (),
+        counter=runtime.counter,
+        most=4,
     )
     principal = Principal(Access(acme.tenant_id), "key", frozenset({"read"}), {})
     seen: list[str] = []

@@ -31,7 +31,7 @@ def small_limit(app: FastAPI, runtime: Runtime) -> Any:
     """The service as it is, but that three memories are many."""
 
     async def service() -> MemoryService:
-        return MemoryService(runtime.work, most_at_once=LIMIT)
+        return MemoryService(runtime.work, runtime.counter, most_at_once=LIMIT)
 
     app.dependency_overrides[provider(MemoryService)] = service
     yield

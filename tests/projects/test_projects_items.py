@@ -147,7 +147,7 @@ class TestManyAtOnce:
         access = Access(team.caller.tenant_id, user_id="adam")
         principal = Principal(access, team.caller.key_id, frozenset({"write"}), {})
         body = BulkDelete(project_id=PROJECT, confirm=True)
-        service = MemoryService(team.runtime.work, most_at_once=1)
+        service = MemoryService(team.runtime.work, team.runtime.counter, most_at_once=1)
         told = await service.delete_many(principal, body, location="body")
         assert isinstance(told, DeletionScheduled)
         assert told.selected == 9

@@ -189,7 +189,7 @@ OPERATIONS = {
     "POST /v1/blocks/{block_id}/redo": Call("write", headers=ANY_VERSION),
     "GET /v1/blocks/{block_id}/history": Call("read"),
     "POST /v1/folders": Call(
-        "write", {"folder_name": "F", "scope": "user", "user_id": "{user_id}"}
+        "write", {"folder_name": "F", "scope": "user", "user_id": "{user_id}"}, creates=True
     ),
     "GET /v1/folders": Call("read", query={"user_id": "{user_id}"}),
     "GET /v1/folders/{folder_id}": Call("read"),

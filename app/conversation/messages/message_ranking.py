@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
@@ -301,3 +301,16 @@ def _ranked(place: int, ids: Sequence[str], scores: _Scores) -> RankedMessage:
         scores.boosts(place),
         scores.pieces.get(place),
     )
+
+
+def first_hits(
+    hits: Sequence[RankedMessage], there: Collection[str], count: int
+) -> Sequence[RankedMessage]:
+    """The first hits, as many as have `count` that are still there, and no more."""
+    left = count
+    for place, one in enumerate(hits):
+        if one.message_id in there:
+            if left == 0:
+                return hits[:place]
+            left -= 1
+    return hits

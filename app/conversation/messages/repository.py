@@ -166,11 +166,15 @@ class MessageRepository:
         since: datetime | None,
         until: datetime | None,
         branch: str | None,
+        words: str | None,
+        before: int | None,
     ) -> Sequence[Message]:
         """In the order of the conversation, one more than `limit` when a page follows.
 
         Args:
             branch: only the messages on the way from this leaf to the root.
+            words: only messages whose content has this text, in any case.
+            before: only messages with a lower number.
 
         """
         statement = self._mine()
@@ -178,6 +182,10 @@ class MessageRepository:
             statement = statement.where(Message.message_id.in_(self._path(branch)))
         if role is not None:
             statement = statement.where(Message.role == role)
+        if words is not None:
+            statement = statement.where(Message.content.icontains(words, autoescape=True))
+        if before is not None:
+            statement = statement.where(Message.sequence_no < before)
         if since is not None:
             statement = statement.where(Message.create_time >= since)
         if until is not None:

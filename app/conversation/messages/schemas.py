@@ -19,7 +19,7 @@ from app.platform.values.fields import (
     Timestamp,
     example,
 )
-from app.platform.values.pagination import Order, PageQuery
+from app.platform.values.pagination import ContentQuery, Order
 
 Role = Literal["user", "assistant", "system", "tool"]
 BATCH = 100
@@ -261,9 +261,15 @@ class WindowStrategy(Schema):
     options: Document = Field(default={}, description="For an installed strategy.")
 
 
-class MessageQuery(PageQuery):
+class MessageQuery(ContentQuery):
     order: Order = "asc"
     role: Role | None = None
+    query: Annotated[str, StringConstraints(min_length=1, max_length=200), Storable] | None = Field(
+        default=None, description="Only messages with this text in their content, in any case."
+    )
+    before: Id | None = Field(
+        default=None, description="Id of a message: only those before it in the session."
+    )
     since: Timestamp | None = Field(default=None, description="Only messages from then on.")
     until: Timestamp | None = Field(default=None, description="Only messages before then.")
     branch: Id | None = Field(

@@ -7,7 +7,7 @@ from pydantic import Field
 from app.conversation.messages.schemas import MessageRead
 from app.language.ranking.schemas import BoostWeights, Mode, Query
 from app.platform.values.fields import Id, ReadSchema, Schema, Storable, Timestamp, example
-from app.platform.values.pagination import CursorText
+from app.platform.values.pagination import CursorText, MaxTokens
 
 FoundRole = Literal["user", "assistant", "system", "tool"]
 
@@ -42,6 +42,7 @@ class MessageSearch(Schema):
     )
     limit: Annotated[int, Field(ge=1, le=100)] = 100
     cursor: CursorText | None = None
+    max_tokens: MaxTokens | None = None
     reference_time: Timestamp | None = Field(
         default=None,
         description="When the query is asked, for `yesterday` and the like and for how long ago "

@@ -19,6 +19,7 @@ from app.conversation.messages.message_ranking import (
     decode,
     encode,
     fingerprint,
+    first_hits,
     marks,
     ranked,
 )
@@ -34,6 +35,7 @@ from app.identity.agents.embedders import Embedders, QueryVectors
 from app.identity.tenants.access import Principal
 from app.identity.users.service import for_default_user, resolve_subject
 from app.language.llm.content_parts import without_media
+from app.language.llm.tokens import TokenCounter, fitting
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.packing import packed_query
 from app.language.ranking.query import parsed_query
@@ -45,7 +47,7 @@ from app.platform.observability.metrics import MESSAGE_SEARCHES
 
 SELECTORS: Final = ("session_id", "user_id", "agent_id")
 
-_OF_A_PAGE: Final = {"limit", "cursor", "explain", "reference_time"}
+_OF_A_PAGE: Final = {"limit", "cursor", "max_tokens", "explain", "reference_time"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +77,7 @@ class MessageSearchService:
         now: Callable[[], datetime],
         tags: Sequence[str],
         *,
+        counter: TokenCounter,
         most: int = MOST_MESSAGES,
     ) -> None:
         """Let one search look at `most` messages, the newest; blocks of `tags` are no part of their
@@ -85,6 +88,7 @@ class MessageSearchService:
         self._boosts = boosts
         self._now = now
         self._tags = tags
+        self._counter = counter
         self._most = most
 
     async def search(
@@ -124,20 +128,23 @@ class MessageSearchService:
         boosts = boosts.with_dense(latin=share.latin, cjk=share.cjk)
         ranking = await self._rank(principal, plan, body, reached, boosts)
         page = ranking.page
-        shown = [one.message_id for one in page.hits]
-        rows = await self._fetch(principal, plan, shown)
+        rows = await self._fetch(principal, plan, [one.message_id for one in page.hits])
+        texts = (rows[one.message_id]["content"] for one in page.hits if one.message_id in rows)
+        hits = first_hits(page.hits, rows, fitting(self._counter, texts, body.max_tokens))
+        shown = [one.message_id for one in hits]
+        count = page.count - len(page.hits) + len(hits)
         MESSAGE_SEARCHES.labels("found" if rows else "empty").inc()
         return {
             "items": [
                 _hit(rows[one.message_id], one, reference, explain=body.explain)
-                for one in page.hits
+                for one in hits
                 if one.message_id in rows
             ],
             "next_cursor": encode(
-                MessageSearchPosition(page.count, marks(reached, shown), ranking.newest, reference),
+                MessageSearchPosition(count, marks(reached, shown), ranking.newest, reference),
                 search,
             )
-            if page.more
+            if page.more or len(hits) < len(page.hits)
             else None,
             "embedding_models": list(plan.vectors),
             "waiting": ranking.waiting,

@@ -40,7 +40,7 @@ from app.errors import ConfirmationRequiredError
 from app.identity.agents.agent_processors import Processing
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
-from app.language.llm.tokens import TokenCounter, message_tokens
+from app.language.llm.tokens import TokenCounter, fitting, message_tokens
 from app.language.text.offload import INLINE_CHARACTERS, read_text
 from app.language.text.sensitive import find_sensitive
 from app.platform.jobs.repository import JobRepository
@@ -250,7 +250,7 @@ class MessageService:
 
         Raises:
             SessionNotFoundError: the caller has no such session.
-            MessageNotFoundError: `branch` names no message of it.
+            MessageNotFoundError: `branch` or `before` names no message of it.
 
         """
         start = decode_number(query.cursor)
@@ -259,6 +259,9 @@ class MessageService:
             messages = MessageRepository(db, principal.access, session_id)
             if query.branch is not None:
                 await messages.get(query.branch)
+            before = None
+            if query.before is not None:
+                before = (await messages.get(query.before)).sequence_no
             rows = await messages.list_messages(
                 after_sequence_no=start,
                 descending=query.order == "desc",
@@ -267,12 +270,16 @@ class MessageService:
                 since=query.since,
                 until=query.until,
                 branch=query.branch,
+                words=query.query,
+                before=before,
             )
+        counter = self._windows.counter
         return page(
             rows,
             query.limit,
             show=MessageRead.model_validate,
             place=lambda message: (message.sequence_no, message.message_id),
+            fits=lambda items: fitting(counter, (one.content for one in items), query.max_tokens),
         )
 
     async def delete(

@@ -50,7 +50,7 @@ class WindowPolicy:
         reserved_tokens: what the caller adds that is stored nowhere: system prompt, tools.
         summary_words: how long a summary may be.
         approval_hours: how long a call without a result is waited for.
-        checkpoint_every: messages between two checkpoints; 0 for none.
+        checkpoint_every: messages between two checkpoints; 0 for none. A turn has two or more.
 
     """
 
@@ -64,7 +64,7 @@ class WindowPolicy:
     reserved_tokens: int = 0
     summary_words: int = 100
     approval_hours: int = 24
-    checkpoint_every: int = 0
+    checkpoint_every: int = 6
 
     @property
     def target_tokens(self) -> int:

@@ -22,7 +22,7 @@ from app.identity.tenants.errors import (
     UnknownKeyError,
 )
 from app.identity.tenants.service import Identification
-from app.platform.http.dependencies import service_of
+from app.platform.http.dependencies import refuse_unknown_parameters, service_of
 from app.platform.http.openapi import ACTING_USER
 from app.platform.values.fields import ID_PATTERN
 from app.platform.work.idempotency import (
@@ -98,11 +98,12 @@ class _Holder(SecurityBase):
         self._of_a_user = of_a_user or scope
 
     async def __call__(self, request: Request) -> Principal:
-        """Raises InsufficientScopeError."""
+        """Raises InsufficientScopeError, UnknownParameterError."""
         principal = await identified(request)
         scope = self._scope if principal.access.user_id is None else self._of_a_user
         if not principal.may(scope):
             raise InsufficientScopeError(scope, acting=principal.acting)
+        refuse_unknown_parameters(request)
         return principal
 
 

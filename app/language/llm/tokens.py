@@ -40,6 +40,18 @@ class TokenCounter(Protocol):
         ...
 
 
+def fitting(counter: TokenCounter, texts: Iterable[str], max_tokens: int | None) -> int:
+    """How many of the texts, from the first on, take at most `max_tokens` together, or all of them
+    where that is None; one at least, where there is one.
+    """
+    taken = count = 0
+    for count, text in enumerate(texts, 1):
+        taken += 0 if max_tokens is None else counter.count(text)
+        if max_tokens is not None and taken > max_tokens:
+            return max(count - 1, 1)
+    return count
+
+
 # A word as tokenizers see it: a hump of an identifier is one of its own.
 _WORD: Final = re.compile(r"[A-Z]?[a-zß-öø-ÿĀ-ſ]+|[A-Z]+")
 _PUNCTUATION: Final = re.compile(r"[!-/:-@\[-`{-~]{1,6}")

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 from pydantic_core import to_json
 
+from app.conversation.messages.errors import OtherSearchError
 from app.conversation.sessions.errors import SessionMismatchError, SessionNotFoundError
 from app.errors import (
     ConfirmationRequiredError,
@@ -176,6 +177,7 @@ async def validate_memories(
     response_model=SearchAnswer,
     responses=responses_for(
         SelectorRequiredError,
+        OtherSearchError,
         UserNotFoundError,
         AgentNotFoundError,
         ProjectNotFoundError,

@@ -36,7 +36,7 @@ from app.platform.values.fields import (
     Timestamp,
     example,
 )
-from app.platform.values.pagination import Order, PageQuery
+from app.platform.values.pagination import ContentQuery, CursorText, MaxTokens, Order, PageQuery
 
 RunId = Annotated[
     Id,
@@ -48,7 +48,7 @@ RunId = Annotated[
 ]
 
 
-class Selection(PageQuery):
+class Selection(ContentQuery):
     """What every list of memories can be narrowed by."""
 
     user_id: Id | None = None
@@ -135,6 +135,11 @@ class SearchRequest(Aliases):
     as_of: AsOf | None = None
     known_at: KnownAt | None = None
     limit: Annotated[int, Field(ge=1, le=100)] = 100
+    cursor: CursorText | None = Field(
+        default=None,
+        description="`next_cursor` of the page before, with all else of the request unchanged.",
+    )
+    max_tokens: MaxTokens | None = None
     mode: Mode = Field(
         default="hybrid",
         description="`hybrid`: words, vectors and context. `semantic`: vectors alone. "
@@ -213,6 +218,9 @@ class Hit(MemoryRead):
 
 class SearchAnswer(ReadSchema):
     results: list[Hit] = Field(description="Best first.")
+    next_cursor: str | None = Field(
+        description="For the hits after these; null on the last page. A page is ranked anew."
+    )
     embedding_models: list[str] = Field(description="What embedded the query.")
     waiting: int = Field(
         description="Memories of other models that this search could not compare; see "

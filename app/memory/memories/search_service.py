@@ -5,6 +5,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
+from app.conversation.messages.message_ranking import (
+    MessageSearchPosition,
+    decode,
+    encode,
+    fingerprint,
+    mark,
+    marks,
+)
 from app.errors import SelectorRequiredError
 from app.identity.agents.agent_processors import Processing
 from app.identity.agents.embedders import Embedders, QueryVectors, Spending
@@ -12,6 +20,7 @@ from app.identity.projects.errors import ProjectNotFoundError
 from app.identity.tenants.access import Principal
 from app.identity.users.service import for_default_user, resolve_subject
 from app.language.llm.reranker import RERANK_CANDIDATES, Reranker
+from app.language.llm.tokens import TokenCounter, fitting
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.query import parsed_query
 from app.language.text.names import name_keys
@@ -81,6 +90,8 @@ SELECT sessions.user_id FROM sessions
 WHERE sessions.tenant_id = tenant.id AND sessions.session_id = CAST($2 AS text)
 """
 
+_OF_A_PAGE: Final = {"limit", "cursor", "max_tokens", "explain", "format"}
+
 _SELECTORS = ("user_id", "agent_id", "session_id", "run_id", "project_id")
 
 
@@ -106,6 +117,7 @@ class SearchService:
         spending: Spending,
         now: Callable[[], datetime],
         processing: Processing,
+        counter: TokenCounter,
     ) -> None:
         self._database = database
         self._embedders = embedders
@@ -117,6 +129,7 @@ class SearchService:
         self._spending = spending
         self._now = now
         self._processing = processing
+        self._counter = counter
 
     async def search(
         self, principal: Principal, body: SearchRequest, *, around: bool = False
@@ -143,6 +156,7 @@ class SearchService:
             SelectorRequiredError: no scope is named.
             ProjectNotFoundError: missing, or the user is no member and nothing is public.
             UserNotFoundError, AgentNotFoundError: the key is restricted to another one.
+            OtherSearchError: the cursor is of another search.
             InvalidFilterError: the filter is not in our grammar.
             EmbeddingUnavailableError: no embedder answers, and the mode is `semantic`; safe to
                 retry.
@@ -150,12 +164,18 @@ class SearchService:
 
         """
         body = for_default_user(principal, body)
+        search = _fingerprint(principal, body)
+        reached = None if body.cursor is None else decode(body.cursor, search)
+        reference = body.reference_time or (reached.reference if reached else self._now())
+        body = body.model_copy(update={"reference_time": reference})
         plan = await self._plan(principal, body)
+        plan = replace(plan, limit=plan.limit + (reached.count if reached else 0) + 1)
         if around and body.as_of is None and body.known_at is None:
             plan = replace(plan, around=True, columns=(*COLUMNS, VALIDITY))
         found = await self._find(principal, plan, body)
         found, reranker, failed = await self._judged(principal, body, found)
-        found = ended_last(newer_first(found))[: body.limit]
+        found, more = self._page(ended_last(newer_first(found)), body, reached)
+        seen = [match.ranked.memory_id for match in found]
         shown = await self._processed(principal, plan, body.query, found)
         found = shown.found
         if plan.as_of is None and plan.known_at is None:
@@ -170,6 +190,7 @@ class SearchService:
                 | {"annotations": shown.annotations.get(match.ranked.memory_id)}
                 for match in found
             ],
+            "next_cursor": encode(_position(reached, seen, reference), search) if more else None,
             "embedding_models": list(plan.vectors),
             "waiting": waiting,
             "degraded": plan.degraded or failed,
@@ -177,6 +198,22 @@ class SearchService:
             "reranker": reranker,
             "prompt": render([match.row for match in found]) if body.format == "text" else None,
         }
+
+    def _page(
+        self, found: list[Found], body: SearchRequest, reached: MessageSearchPosition | None
+    ) -> tuple[list[Found], bool]:
+        """What follows the hits that were seen, as far as it may be on a page, and whether more
+        follows.
+        """
+        if reached is not None:
+            ids = [match.ranked.memory_id for match in found]
+            seen = set(reached.last)
+            start = min(reached.place_in(ids), reached.count)
+            found = [match for match in found[start:] if mark(match.ranked.memory_id) not in seen]
+        fits = fitting(
+            self._counter, (match.row["content"] for match in found[: body.limit]), body.max_tokens
+        )
+        return found[:fits], len(found) > fits
 
     async def _judged(
         self, principal: Principal, body: SearchRequest, found: list[Found]
@@ -329,3 +366,16 @@ class SearchService:
             text, values = waiting_statement(plan)
         rows = await self._database.fetch(principal.tenant_id, text, *values)
         return int(rows[0]["waiting"])
+
+
+def _fingerprint(principal: Principal, body: SearchRequest) -> str:
+    """Hash of caller and request; the time of the search is in the cursor."""
+    asked = body.model_dump(mode="json", exclude=_OF_A_PAGE)
+    return fingerprint(asked | {"key": [principal.access.user_id, principal.access.agent_id]})
+
+
+def _position(
+    reached: MessageSearchPosition | None, seen: list[str], reference: datetime
+) -> MessageSearchPosition:
+    count = (reached.count if reached else 0) + len(seen)
+    return MessageSearchPosition(count, marks(reached, seen), reference, reference)

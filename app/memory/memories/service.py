@@ -18,6 +18,7 @@ from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
 from app.identity.users.errors import UserNotFoundError
+from app.language.llm.tokens import TokenCounter, fitting
 from app.memory.memories.amendments import was_closed
 from app.memory.memories.conflict_repository import shown_memories
 from app.memory.memories.deletion_service import MOST_AT_ONCE, DeleteSelection
@@ -65,9 +66,12 @@ SELECTORS = ("user_id", "agent_id", "session_id", "run_id", "project_id", "scope
 class MemoryService:
     """Stored memories as a caller may see them."""
 
-    def __init__(self, work: Work, *, most_at_once: int = MOST_AT_ONCE) -> None:
+    def __init__(
+        self, work: Work, counter: TokenCounter, *, most_at_once: int = MOST_AT_ONCE
+    ) -> None:
         """A selection of more than `most_at_once` memories is deleted by a job."""
         self._work = work
+        self._counter = counter
         self._most_at_once = most_at_once
 
     async def get(self, principal: Principal, memory_id: str) -> MemoryRead:
@@ -93,7 +97,16 @@ class MemoryService:
             InvalidFilterError: `filters` is no JSON object, or not in our grammar.
 
         """
-        places = {"limit", "cursor", "order", "filters", "as_of", "known_at", "in_conflict"}
+        places = {
+            "limit",
+            "cursor",
+            "max_tokens",
+            "order",
+            "filters",
+            "as_of",
+            "known_at",
+            "in_conflict",
+        }
         asked: dict[str, Any] = {
             "equal": query.model_dump(exclude=places, exclude_none=True),
             "filters": _parsed(query.filters),
@@ -118,6 +131,9 @@ class MemoryService:
             query.limit,
             show=lambda memory: memory,
             place=lambda memory: (memory.create_time, memory.memory_id),
+            fits=lambda items: fitting(
+                self._counter, (one.content for one in items), query.max_tokens
+            ),
         )
 
     async def history(

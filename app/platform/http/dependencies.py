@@ -1,12 +1,16 @@
 """Dependencies of routes: a service by its class, the expected version."""
 
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Protocol, TypeVar
+from weakref import WeakKeyDictionary
 
 from fastapi import Depends, Header, Request
+from fastapi.routing import APIRoute
+from pydantic import BaseModel
 
 from app.errors import UnprocessableError, VersionRequiredError
+from app.platform.http.problems import LONGEST_NAME, MOST_FAULTS
 
 Service = TypeVar("Service")
 
@@ -22,6 +26,52 @@ class InvalidVersionError(UnprocessableError):
             "`If-Match` must be the number in `version`, as in `If-Match: 3`.",
             errors=[{"location": ["header", "If-Match"], "detail": "not a version number"}],
         )
+
+
+class UnknownParameterError(UnprocessableError):
+    code = "invalid_request"
+    title = "Request is not valid"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(
+            "One or more query parameters are unknown here; see `errors`.",
+            errors=[
+                {"location": ["query", name[:LONGEST_NAME]], "detail": "unknown parameter"}
+                for name in names[:MOST_FAULTS]
+            ],
+        )
+
+
+def refuse_unknown_parameters(request: Request) -> None:
+    """Raises UnknownParameterError for a query parameter that is not in the route's signature."""
+    if request.scope["query_string"]:
+        known = _parameters(request.scope["route"])
+        unknown = [name for name in request.query_params if name not in known]
+        if unknown:
+            raise UnknownParameterError(sorted(unknown))
+
+
+# A route has no hash; the function that it calls has, and lives as long.
+_KNOWN: WeakKeyDictionary[Callable[..., Any], frozenset[str]] = WeakKeyDictionary()
+
+
+def _parameters(route: APIRoute) -> frozenset[str]:
+    """The names of a route's query parameters, those of its dependencies among them."""
+    known = _KNOWN.get(route.endpoint)
+    if known is not None:
+        return known
+    names: set[str] = set()
+    waiting = [route.dependant]
+    while waiting:
+        dependant = waiting.pop()
+        waiting += dependant.dependencies
+        for parameter in dependant.query_params:
+            kind = parameter.field_info.annotation
+            if isinstance(kind, type) and issubclass(kind, BaseModel):
+                names |= {field.alias or name for name, field in kind.model_fields.items()}
+            else:
+                names.add(parameter.alias)
+    return _KNOWN.setdefault(route.endpoint, frozenset(names))
 
 
 class ServiceProvider(Protocol):

@@ -7,10 +7,12 @@ One, because each costs; pure ASGI, because a `BaseHTTPMiddleware` halves the th
 import asyncio
 import re
 import sys
+from http import HTTPStatus
 from time import perf_counter
 from typing import Any
 
 import structlog
+from pydantic_core import from_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils import uuid7
 
@@ -83,6 +85,8 @@ class RequestMiddleware:
                 gone = True
             return message
 
+        send = _naming_version(scope, send)
+
         async def send_with_id(message: Message) -> None:
             nonlocal status, started_answer
             if message["type"] == "http.response.start":
@@ -148,6 +152,32 @@ class RequestMiddleware:
             },
             headers={"Connection": "close"},
         )
+
+
+def _naming_version(scope: Scope, send: Send) -> Send:
+    """Of a PATCH, say the `version` of the changed row as `ETag`, as `If-Match` takes it."""
+    if scope["method"] != "PATCH":
+        return send
+    start: Message | None = None
+    body = bytearray()
+
+    async def send_with_version(message: Message) -> None:
+        nonlocal start
+        if message["type"] == "http.response.start":
+            start = message
+            return
+        body.extend(message.get("body", b""))
+        if message.get("more_body", False) or start is None:
+            return
+        if start["status"] == HTTPStatus.OK:
+            shown = from_json(bytes(body))
+            version = shown.get("version") if isinstance(shown, dict) else None
+            if isinstance(version, int):
+                start["headers"].append((b"etag", f'"{version}"'.encode()))
+        await send(start)
+        await send({**message, "body": bytes(body)})
+
+    return send_with_version
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

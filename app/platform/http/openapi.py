@@ -79,6 +79,7 @@ def install_document(app: FastAPI, *key_errors: type[DomainError]) -> None:
             document = plain()
             for operation in _operations(document):
                 _complete(operation, key_errors)
+            _name_versions(document)
             schemas = document["components"]["schemas"] | _problem_schemas()
             document["components"]["schemas"] = dict(sorted(schemas.items()))
             schemes = document["components"].setdefault("securitySchemes", {})
@@ -124,6 +125,22 @@ def _complete(operation: dict[str, Any], key_errors: tuple[type[DomainError], ..
             schema = {"$ref": "#/components/schemas/Problem"}
             response["content"] = {MEDIA_TYPE: {"schema": schema}}
     operation["responses"] = dict(sorted(responses.items()))
+
+
+def _name_versions(document: dict[str, Any]) -> None:
+    """Publish the `ETag` of every PATCH whose answer has a version; the middleware sets it."""
+    schemas = document["components"]["schemas"]
+    for path in document["paths"].values():
+        answer = path.get("patch", {}).get("responses", {}).get("200", {})
+        schema = answer.get("content", {}).get("application/json", {}).get("schema", {})
+        name = schema.get("$ref", "").rpartition("/")[2]
+        if "version" in schemas.get(name, {}).get("properties", {}):
+            answer["headers"] = {
+                "ETag": {
+                    "description": "The new `version`, quoted; `If-Match` takes it as it is.",
+                    "schema": {"type": "string"},
+                }
+            }
 
 
 def _is_validation_of_fastapi(response: dict[str, Any]) -> bool:

@@ -22,6 +22,16 @@ Limit = Annotated[int, Field(ge=1, le=100, description="Rows per page.")]
 Order = Annotated[Literal["asc", "desc"], Field(description="Oldest or newest first.")]
 CursorText = Annotated[str, Field(max_length=512, description="`next_cursor` of the page before.")]
 
+MaxTokens = Annotated[
+    int,
+    Field(
+        ge=1,
+        le=10_000_000,
+        description="The page ends before the contents of its items take more tokens together. It "
+        "has one item at least, however long that is.",
+    ),
+]
+
 Position = tuple[datetime | int, str]
 
 
@@ -41,6 +51,12 @@ class PageQuery(Schema):
 
     limit: Limit = 100
     cursor: CursorText | None = None
+
+
+class ContentQuery(PageQuery):
+    """Query parameters of a list whose items have a content."""
+
+    max_tokens: MaxTokens | None = None
 
 
 class Page(BaseModel, Generic[Item]):
@@ -116,11 +132,19 @@ def page(
     *,
     show: Callable[[Row], Item],
     place: Callable[[Row], Position],
+    fits: Callable[[Sequence[Item]], int] | None = None,
 ) -> Page[Item]:
-    """A page out of `limit + 1` rows; the extra row only says that another page follows."""
-    shown = rows[:limit]
-    more = len(rows) > limit
+    """A page out of `limit + 1` rows; the extra row only says that another page follows.
+
+    Args:
+        fits: how many of the items, from the first on, may be on the page.
+
+    """
+    items = [show(row) for row in rows[:limit]]
+    if fits is not None:
+        items = items[: fits(items)]
+    more = len(rows) > len(items)
     return Page(
-        items=[show(row) for row in shown],
-        next_cursor=encode(*place(shown[-1])) if more and shown else None,
+        items=items,
+        next_cursor=encode(*place(rows[len(items) - 1])) if more and items else None,
     )

@@ -8,7 +8,18 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, delete, func, or_, select, text, update
+from sqlalchemy import (
+    ColumnElement,
+    CompoundSelect,
+    Select,
+    delete,
+    func,
+    or_,
+    select,
+    text,
+    union,
+    update,
+)
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -17,6 +28,7 @@ from app.errors import IdTakenError
 from app.identity.agents.errors import AgentNotFoundError, BlockNotFoundError, LabelTakenError
 from app.identity.tenants.access import Access
 from app.identity.users.errors import UserNotFoundError
+from app.identity.users.models import User
 from app.identity.users.repository import visible_user_ids
 from app.platform.database.base import new_id
 from app.platform.database.failures import conflicts
@@ -66,7 +78,8 @@ _COPIED = (
 class BlockRepository:
     """Blocks a caller may see. Never begins or ends a transaction.
 
-    A key restricted to a user sees that user's blocks and those that all share. A key
+    A key restricted to a user sees that user's blocks, and those that all users of an agent share
+    where it is the user's home agent or has a session with the user. A key
     restricted to an agent sees what is attached to that agent; of blocks of a user, those of
     users whose home agent it is or who have a session with it.
     """
@@ -94,14 +107,31 @@ class BlockRepository:
                 ),
             )
         if access.user_id is not None:
+            shared = select(AgentBlock.block_id).where(
+                AgentBlock.tenant_id == access.tenant_id,
+                AgentBlock.agent_id.in_(self._agents_of(access.user_id)),
+            )
             statement = statement.where(
-                or_(Block.user_id == access.user_id, Block.user_id.is_(None))
+                or_(
+                    Block.user_id == access.user_id,
+                    Block.user_id.is_(None) & Block.block_id.in_(shared),
+                )
             )
         return statement
 
     def _attached_to(self, agent_id: str) -> Select[str]:
         return select(AgentBlock.block_id).where(
             AgentBlock.tenant_id == self._access.tenant_id, AgentBlock.agent_id == agent_id
+        )
+
+    def _agents_of(self, user_id: str) -> CompoundSelect[str]:
+        """The user's home agent, and those with whom the user has a session."""
+        tenant_id = self._access.tenant_id
+        return union(
+            select(User.agent_id).where(User.tenant_id == tenant_id, User.user_id == user_id),
+            select(Session.agent_id).where(
+                Session.tenant_id == tenant_id, Session.user_id == user_id
+            ),
         )
 
     async def add(self, block: Block) -> None:

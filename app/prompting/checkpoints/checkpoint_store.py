@@ -39,7 +39,7 @@ async def add_automatic(
         CheckpointDraft(reason, creator, contents_of(pending_tool_calls=waiting))
     )
     if made is not None:
-        await checkpoints.prune(keep=keep)
+        await checkpoints.prune(periodic=reason == "periodic", keep=keep)
     return made
 
 

@@ -31,7 +31,8 @@ MOST_COPIED: Final = 30_000
 
 _KEPT: Final = (
     "agent_id", "user_id", "project_id", "session_name", "session_type", "context",
-    "memory_enabled", "injection_enabled", "window_policy", "token_scale",
+    "memory_enabled", "injection_enabled", "window_policy", "token_scale", "beside_tokens",
+    "memory_tokens",
 )  # fmt: skip
 
 
@@ -188,6 +189,7 @@ def _session(
         last_message_time=None if last is None else last[2],
         # What is unread of it is read in the session where it was said.
         last_extracted_seq=point.upto,
+        taught=False,
         in_context_from=window.in_context_from,
         summary_ids=[new_id("sum") for _ in window.summaries],
         summary_tokens=sum(window.summaries.values()),

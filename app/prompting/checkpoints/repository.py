@@ -57,6 +57,10 @@ def set_aside_after(
 AUTOMATIC_CHECKPOINTS = 50
 """Most automatic checkpoints of a session; those that a caller asked for are not limited."""
 
+PERIODIC_CHECKPOINTS = 10
+"""Of these, most that were made as messages came. A crash goes back to the newest; more of them
+would leave no room for those that stand before a compaction or a restore."""
+
 Kept = Checkpoint | CheckpointArchive
 
 
@@ -132,23 +136,27 @@ class CheckpointRepository:
                 return
         raise CheckpointParentNotFoundError(parent_id)
 
-    async def prune(self, *, keep: str | None = None) -> None:
-        """Delete all automatic checkpoints but the newest and those with successors.
+    async def prune(self, *, periodic: bool, keep: str | None = None) -> None:
+        """Delete automatic checkpoints but the newest and those with successors.
 
         Args:
+            periodic: those that were made as messages came; else all others.
             keep: id of a checkpoint that stays in any case.
 
         """
         child = aliased(Checkpoint)
+        same = Checkpoint.reason == "periodic" if periodic else Checkpoint.reason != "periodic"
+        most = PERIODIC_CHECKPOINTS if periodic else AUTOMATIC_CHECKPOINTS
         old = (
             select(Checkpoint.checkpoint_id)
             .where(
                 self._of(Checkpoint),
+                same,
                 Checkpoint.reason != "manual",
                 Checkpoint.checkpoint_id != (keep or ""),
             )
             .order_by(Checkpoint.create_time.desc(), Checkpoint.checkpoint_id.desc())
-            .offset(AUTOMATIC_CHECKPOINTS)
+            .offset(most)
         )
         followed = exists().where(
             child.tenant_id == self._tenant_id,

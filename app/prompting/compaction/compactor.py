@@ -146,6 +146,7 @@ class Compactor:
         window = await WindowRepository(db, principal.access, session).whole(
             WindowRequest(policy, self._now())
         )
+        policy = options.kept_by(window, policy)
         carried = session.window_tokens - sum(message.tokens for message in window.messages)
         beside = beside_tokens(session, policy)
         overhead = session.summary_tokens + beside + max(carried, 0)
@@ -166,6 +167,11 @@ class Compactor:
             lines=lines_of(dict(row) for row in rows if row["message_id"] in covered),
             present=await summaries.present(session),
         )
+
+    @property
+    def counter(self) -> TokenCounter:
+        """What counts its tokens."""
+        return self._counter
 
     @property
     def counter_name(self) -> str:

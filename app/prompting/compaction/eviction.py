@@ -1,6 +1,7 @@
 """What a compaction evicts, and the options of a request for one. Pure."""
 
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Final
 
 from app.conversation.messages.window import (
@@ -10,6 +11,7 @@ from app.conversation.messages.window import (
     groups_of,
     leaving_of,
 )
+from app.conversation.messages.window_strategies import Pick
 from app.conversation.sessions.policy import WindowPolicy
 
 MOST_MESSAGES: Final = 400
@@ -25,6 +27,7 @@ class CompactionOptions:
         force: also when the window is not full.
         evict_fraction: share of the budget to make free.
         reason: a word that is stored with the summary.
+        pick: chooses what stays, in the place of `keep_messages`.
 
     """
 
@@ -34,6 +37,15 @@ class CompactionOptions:
     evict_fraction: float | None = None
     instructions: str | None = None
     reason: str = "manual"
+    pick: Pick | None = None
+
+    def kept_by(self, window: Window, policy: WindowPolicy) -> WindowPolicy:
+        """The policy that leaves what `pick` chooses of the window's end."""
+        if self.pick is None:
+            return policy
+        chosen = set(self.pick(window))
+        newest = takewhile(lambda one: one.message_id in chosen, reversed(window.messages))
+        return replace(policy, keep_messages=max(1, sum(1 for _ in newest)))
 
     def applied(self, policy: WindowPolicy) -> WindowPolicy:
         """The policy with these options."""

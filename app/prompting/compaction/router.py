@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from app.conversation.messages.errors import InvalidStrategyError, UnknownStrategyError
 from app.conversation.sessions.errors import SessionNotFoundError
 from app.errors import DisabledError
 from app.identity.tenants.principal import (
@@ -43,6 +44,8 @@ ServiceDep = Annotated[CompactionService, provided(CompactionService)]
         SessionNotFoundError,
         DisabledError,
         MemoryDisabledError,
+        UnknownStrategyError,
+        InvalidStrategyError,
         UnknownModelError,
         QuotaExhaustedError,
         ModelUnavailableError,

@@ -1,12 +1,12 @@
 """Compactions and summaries as they cross HTTP."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, model_validator
 
-from app.conversation.messages.schemas import PressureRead
+from app.conversation.messages.schemas import PressureRead, WindowStrategy
 from app.platform.values.fields import ReadSchema, Schema, Storable, Timestamp, example
-from app.platform.values.pagination import PageQuery
+from app.platform.values.pagination import ContentQuery
 
 WhyNot = Literal[
     "dry_run",
@@ -38,6 +38,11 @@ class CompactRequest(Schema):
     keep_messages: Annotated[int, Field(ge=1, le=10_000)] | None = Field(
         default=None, description="Instead of the policy's, for this once."
     )
+    strategy: WindowStrategy | None = Field(
+        default=None,
+        description="Which of the newest stay, instead of `keep_messages`: those behind the last "
+        "one that it leaves out.",
+    )
     evict_fraction: Annotated[float, Field(ge=0, le=1)] | None = Field(
         default=None, description="Share of the budget to make free, instead of the policy's."
     )
@@ -45,6 +50,12 @@ class CompactRequest(Schema):
         Annotated[str, StringConstraints(min_length=1, max_length=2000), Storable] | None
     ) = Field(default=None, description="Your instructions to a model that writes the summary.")
     reason: Reason = Field(default="manual", description="Kept with the summary.")
+
+    @model_validator(mode="after")
+    def _by_count_or_strategy(self) -> Self:
+        if self.strategy is not None and self.keep_messages is not None:
+            raise ValueError("give strategy or keep_messages, not both")
+        return self
 
 
 class SummaryRead(ReadSchema):
@@ -71,7 +82,7 @@ class SummaryRead(ReadSchema):
     )
 
 
-class SummaryQuery(PageQuery):
+class SummaryQuery(ContentQuery):
     level: Annotated[int, Field(ge=0, le=100)] | None = None
 
 

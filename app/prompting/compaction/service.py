@@ -1,15 +1,17 @@
 """Use cases of compaction on request, and of reading summaries."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 
 from app.conversation.messages.pressure import Pressure
 from app.conversation.messages.schemas import PressureRead
+from app.conversation.messages.window_strategies import StrategyFactory, pick_of
 from app.conversation.sessions.repository import SessionRepository
 from app.identity.tenants.access import Principal
 from app.identity.usage.errors import QuotaExhaustedError
 from app.language.llm.model_catalogue import SummariserCatalogue
 from app.language.llm.summariser import Summariser
+from app.language.llm.tokens import fitting
 from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
@@ -41,8 +43,10 @@ class CompactionService:
         work: Work,
         compactor: Compactor,
         summarisers: SummariserCatalogue,
+        strategies: Mapping[str, StrategyFactory],
         now: Callable[[], datetime],
     ) -> None:
+        self._strategies = strategies
         self._work = work
         self._compactor = compactor
         self._summarisers = summarisers
@@ -63,6 +67,7 @@ class CompactionService:
 
         Raises:
             SessionNotFoundError: the caller has no such session.
+            UnknownStrategyError, InvalidStrategyError: it cannot choose what stays.
             UnknownModelError: the agent names a summariser that this deployment does not have.
             QuotaExhaustedError: the tenant's day is used up; nothing was changed.
             ModelUnavailableError: the model gave no summary, and nothing was changed.
@@ -70,7 +75,8 @@ class CompactionService:
 
         """
         self._work.refuse_disabled()
-        options = CompactionOptions(**body.model_dump())
+        pick = None if body.strategy is None else pick_of(body.strategy, self._strategies)
+        options = CompactionOptions(**body.model_dump(exclude={"strategy"}), pick=pick)
         for _ in range(ROUNDS - 1):
             answer = await self._try(principal, session_id, options, key)
             if answer.why_not != "changed":
@@ -136,6 +142,9 @@ class CompactionService:
             query.limit,
             show=lambda row: shown(row, session.summary_ids),
             place=lambda row: (row.create_time, row.summary_id),
+            fits=lambda items: fitting(
+                self._compactor.counter, (one.content for one in items), query.max_tokens
+            ),
         )
 
     async def get(self, principal: Principal, session_id: str, summary_id: str) -> SummaryRead:

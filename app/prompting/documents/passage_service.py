@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from typing import Final
 
 import asyncpg
@@ -11,13 +12,20 @@ import numpy as np
 from app.conversation.messages.message_ranking import (
     HybridRanking,
     MessageRankingRules,
+    MessageSearchPosition,
     RankedMessage,
+    decode,
+    encode,
+    fingerprint,
+    first_hits,
+    marks,
     ranked,
 )
 from app.errors import SelectorRequiredError
 from app.identity.agents.embedders import Embedders, QueryVectors, embed
 from app.identity.tenants.access import Principal
 from app.identity.tenants.repository import TenantRepository
+from app.language.llm.tokens import TokenCounter, fitting
 from app.language.parsing.passages import text_passages
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.packing import packed_query
@@ -25,7 +33,7 @@ from app.language.ranking.query import parsed_query
 from app.language.ranking.records import read_records
 from app.language.text.offload import in_turn, read_text
 from app.platform.database.engine import Database
-from app.platform.values.pagination import Page, PageQuery, decode_number, decode_time, page
+from app.platform.values.pagination import ContentQuery, Page, decode_number, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.documents.file_repository import FileRepository
@@ -51,9 +59,10 @@ from app.prompting.documents.service import writable_folder
 
 
 class PassageService:
-    def __init__(self, work: Work, embedders: Embedders) -> None:
+    def __init__(self, work: Work, embedders: Embedders, counter: TokenCounter) -> None:
         self._work = work
         self._embedders = embedders
+        self._counter = counter
 
     async def add(
         self,
@@ -118,7 +127,7 @@ class PassageService:
             return PassageRead.model_validate(row)
 
     async def list_passages(
-        self, principal: Principal, folder_id: str, query: PageQuery
+        self, principal: Principal, folder_id: str, query: ContentQuery
     ) -> Page[PassageRead]:
         """Passages of a folder, newest first.
 
@@ -138,10 +147,11 @@ class PassageService:
             query.limit,
             show=PassageRead.model_validate,
             place=lambda row: (row.create_time, row.passage_id),
+            fits=partial(self._fits, query),
         )
 
     async def list_of_file(
-        self, principal: Principal, folder_id: str, file_id: str, query: PageQuery
+        self, principal: Principal, folder_id: str, file_id: str, query: ContentQuery
     ) -> Page[PassageRead]:
         """Passages of a file, in their order in it.
 
@@ -160,7 +170,16 @@ class PassageService:
         def position(row: Passage) -> tuple[int, str]:
             return row.ordinal, row.passage_id
 
-        return page(rows, query.limit, show=PassageRead.model_validate, place=position)
+        return page(
+            rows,
+            query.limit,
+            show=PassageRead.model_validate,
+            place=position,
+            fits=partial(self._fits, query),
+        )
+
+    def _fits(self, query: ContentQuery, items: Sequence[PassageRead]) -> int:
+        return fitting(self._counter, (one.content for one in items), query.max_tokens)
 
     async def delete(self, principal: Principal, folder_id: str, passage_id: str) -> None:
         """Delete a passage; the other passages of its file stay.
@@ -193,12 +212,14 @@ class PassageSearchService:
         embedders: Embedders,
         boosts: Boosts,
         now: Callable[[], datetime],
+        counter: TokenCounter,
         most: int = MOST_PASSAGES,
     ) -> None:
         self._database = database
         self._embedders = embedders
         self._boosts = boosts
         self._now = now
+        self._counter = counter
         self._most = most
 
     async def search(self, principal: Principal, body: PassageSearch) -> PassageHits:
@@ -210,8 +231,12 @@ class PassageSearchService:
 
         Raises:
             SelectorRequiredError: neither the request nor the key selects any folder.
+            OtherSearchError: the cursor is of another search.
 
         """
+        search = _fingerprint(principal, body)
+        reached = None if body.cursor is None else decode(body.cursor, search)
+        reference = reached.reference if reached else self._now()
         named = any(getattr(body, name) is not None for name in SELECTORS)
         if not named and not principal.access.restricted:
             raise SelectorRequiredError("body", SELECTORS)
@@ -226,14 +251,14 @@ class PassageSearchService:
             )
         if not folder_ids:
             return _nothing(body.mode)
-        plan, query, mode = await self._plan(principal, body, folder_ids)
+        plan, query, mode = await self._plan(principal, body, folder_ids, reference)
         text, values, columns = features_statement(plan)
         [seen] = await self._database.fetch(principal.tenant_id, text, *values)
         ids: Sequence[str] = seen["ids"] or ()
         records = read_records(seen["records"], columns)
         share = query.dense_share
         boosts = self._boosts.with_dense(latin=share.latin, cjk=share.cjk)
-        cut = MessageRankingRules(mode, None, body.limit)
+        cut = MessageRankingRules(mode, None, body.limit, reached)
         work = plan.asked.products(len(ids))
         hybrid = None
         if mode == "hybrid" and ids:
@@ -243,12 +268,20 @@ class PassageSearchService:
         if mode != "lexical":
             waiting = int(np.count_nonzero(np.isnan(records["similarity"].astype(np.float32))))
         rows = await self._fetch(principal, plan, [hit.message_id for hit in page.hits])
+        texts = (rows[hit.message_id]["content"] for hit in page.hits if hit.message_id in rows)
+        hits = first_hits(page.hits, rows, fitting(self._counter, texts, body.max_tokens))
+        shown = [hit.message_id for hit in hits]
+        count = page.count - len(page.hits) + len(hits)
+        position = MessageSearchPosition(count, marks(reached, shown), reference, reference)
         return PassageHits(
             items=[
                 _hit(rows[hit.message_id], hit, explain=body.explain)
-                for hit in page.hits
+                for hit in hits
                 if hit.message_id in rows
             ],
+            next_cursor=encode(position, search)
+            if page.more or len(hits) < len(page.hits)
+            else None,
             embedding_models=list(plan.vectors),
             waiting=waiting,
             searched=len(ids),
@@ -258,9 +291,13 @@ class PassageSearchService:
         )
 
     async def _plan(
-        self, principal: Principal, body: PassageSearch, folder_ids: Sequence[str]
+        self,
+        principal: Principal,
+        body: PassageSearch,
+        folder_ids: Sequence[str],
+        reference: datetime,
     ) -> tuple[PassagePlan, QueryVectors, str]:
-        asked = await parsed_query(body.query, self._now())
+        asked = await parsed_query(body.query, reference)
         query, mode = QueryVectors(), body.mode
         if mode != "lexical":
             texts = [body.query, *(asked.ranked_texts if mode == "hybrid" else ())]
@@ -292,6 +329,11 @@ class PassageSearchService:
         text, values = hits_statement(plan, passage_ids)
         rows = await self._database.fetch(principal.tenant_id, text, *values)
         return {row["passage_id"]: row for row in rows}
+
+
+def _fingerprint(principal: Principal, body: PassageSearch) -> str:
+    asked = body.model_dump(mode="json", exclude={"limit", "cursor", "max_tokens", "explain"})
+    return fingerprint(asked | {"key": [principal.access.user_id, principal.access.agent_id]})
 
 
 def _nothing(mode: str) -> PassageHits:

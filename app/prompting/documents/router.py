@@ -6,6 +6,7 @@ from urllib.parse import quote
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 
+from app.conversation.messages.errors import OtherSearchError
 from app.errors import (
     ConfirmationRequiredError,
     DisabledError,
@@ -39,7 +40,7 @@ from app.platform.http.uploads import (
     receive_upload,
 )
 from app.platform.values.fields import Id
-from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
+from app.platform.values.pagination import ContentQuery, InvalidCursorError, Page
 from app.platform.work.errors import MemoryDisabledError
 from app.prompting.documents.errors import (
     EmptyFileError,
@@ -322,7 +323,7 @@ async def delete_file(
 async def list_file_passages(
     folder_id: Id,
     file_id: Id,
-    query: Annotated[PageQuery, Query()],
+    query: Annotated[ContentQuery, Query()],
     principal: ReaderDep,
     service: PassagesDep,
 ) -> Page[PassageRead]:
@@ -354,7 +355,7 @@ async def add_passages(
 )
 async def list_passages(
     folder_id: Id,
-    query: Annotated[PageQuery, Query()],
+    query: Annotated[ContentQuery, Query()],
     principal: ReaderDep,
     service: PassagesDep,
 ) -> Page[PassageRead]:
@@ -385,7 +386,7 @@ async def delete_passage(
     await service.delete(principal, folder_id, passage_id)
 
 
-@router.post("/passages/search", responses=responses_for(SelectorRequiredError))
+@router.post("/passages/search", responses=responses_for(SelectorRequiredError, OtherSearchError))
 async def search_passages(
     body: PassageSearch, principal: ReaderDep, service: SearchDep
 ) -> PassageHits:

@@ -17,7 +17,7 @@ from app.platform.values.fields import (
     Timestamp,
     example,
 )
-from app.platform.values.pagination import PageQuery
+from app.platform.values.pagination import CursorText, MaxTokens, PageQuery
 
 FolderScope = Literal["user", "project", "agent"]
 State = Literal["pending", "parsing", "embedding", "completed", "error"]
@@ -266,6 +266,11 @@ class PassageSearch(Schema):
     created_from: Timestamp | None = Field(default=None, description="Inclusive.")
     created_to: Timestamp | None = Field(default=None, description="Inclusive.")
     limit: Annotated[int, Field(ge=1, le=100)] = 5
+    cursor: CursorText | None = Field(
+        default=None,
+        description="`next_cursor` of the page before, with all else of the request unchanged.",
+    )
+    max_tokens: MaxTokens | None = None
     mode: Mode = Field(
         default="hybrid",
         description="`hybrid`: words and vectors. `semantic`: vectors alone. `lexical`: words "
@@ -297,6 +302,9 @@ class PassageHit(PassageRead):
 
 class PassageHits(ReadSchema):
     items: list[PassageHit] = Field(description="Best first.")
+    next_cursor: str | None = Field(
+        default=None, description="For the hits after these; null on the last page."
+    )
     embedding_models: list[str] = Field(description="What embedded the query.")
     waiting: int = Field(description="Passages whose vectors this search could not compare.")
     searched: int = Field(description="How many passages were looked at.")

@@ -118,13 +118,15 @@ _OWNERS = ("scope", "user_id", "project_id")
 
 
 class FolderService:
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, *, auto_create: bool) -> None:
         self._work = work
+        self._auto_create = auto_create
 
     async def add(
         self, principal: Principal, body: FolderCreate, *, key: IdempotencyKey | None = None
     ) -> FolderRead:
-        """Create a folder, which belongs to a user, a project or an agent.
+        """Create a folder, which belongs to a user, a project or an agent; the user is made on
+        first use.
 
         Raises:
             IdTakenError: the tenant has a folder with that id.
@@ -153,10 +155,20 @@ class FolderService:
         )
         setattr(folder, f"{body.scope}_id", scope_id)
         async with self._work.write(principal, key) as unit:
+            if body.scope == "user":
+                await self._ensure_user(unit.db, principal, scope_id)
             await refuse_outsiders(unit.db, principal, body.scope, scope_id)
             await FolderRepository(unit.db, principal.access).add(folder)
             answer = FolderRead.model_validate(folder)
             return unit.answer(answer, 201, user_id=folder.user_id)
+
+    async def _ensure_user(self, db: AsyncSession, principal: Principal, user_id: str) -> None:
+        """Raises UserNotFoundError, AgentNotFoundError, IdTakenError."""
+        users = UserRepository(db, principal.access)
+        if await users.find(user_id) is None:
+            agents = AgentRepository(db, principal.access)
+            home = await agents.ensure(None, create=self._auto_create, creator=principal.key_id)
+            await users.ensure(user_id, agent_id=home.agent_id, create=self._auto_create)
 
     async def get(self, principal: Principal, folder_id: str) -> FolderRead:
         """A folder with its counts. Raises FolderNotFoundError if the caller has none."""

@@ -1,0 +1,145 @@
+"""The three searches and the lists of what has a content: `cursor`, `limit` and `max_tokens`."""
+
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from httpx import AsyncClient
+
+from app.runtime import Runtime
+from tests.support.api import append, ok, problem, save
+from tests.support.rows import for_each
+
+TEXTS = [f"The blue notebook number {n} lies on the shelf in room {n}." for n in range(7)]
+SEARCHES = {
+    "messages": ("/messages/search", "items", "message_id"),
+    "memories": ("/memories/search", "results", "memory_id"),
+    "passages": ("/passages/search", "items", "passage_id"),
+}
+LISTS = ("/sessions/s1/messages", "/memories", "/folders/f/passages")
+
+Fetch = Callable[..., Awaitable[dict[str, Any]]]
+
+
+@pytest.fixture
+async def filled(client: AsyncClient) -> None:
+    """The same seven texts as messages, memories and passages of Ana's."""
+    await append(client, "s1", *TEXTS)
+    body = {"folder_id": "f", "folder_name": "F", "scope": "user", "user_id": "ana"}
+    ok(await client.post("/folders", json=body), 201)
+    for text in TEXTS:
+        await save(client, text)
+        ok(await client.post("/folders/f/passages", json={"content": text}), 201)
+
+
+def search(client: AsyncClient, kind: str) -> tuple[Fetch, str, str]:
+    path, rows, row_id = SEARCHES[kind]
+
+    async def fetch(**body: Any) -> dict[str, Any]:
+        asked = {"query": "blue notebook", "user_id": "ana", "limit": 100} | body
+        answer = ok(await client.post(path, json=asked))
+        return answer | {"items": answer[rows]}
+
+    return fetch, path, row_id
+
+
+async def every(fetch: Fetch, **body: Any) -> list[list[dict[str, Any]]]:
+    pages: list[list[dict[str, Any]]] = []
+    cursor: dict[str, str] = {}
+    while len(pages) < 20:
+        page = await fetch(**body, **cursor)
+        pages.append(page["items"])
+        if page["next_cursor"] is None:
+            return pages
+        cursor = {"cursor": page["next_cursor"]}
+    raise AssertionError("the pages never end")
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+async def test_a_search_goes_on_where_a_page_ended(
+    client: AsyncClient, filled: None, kind: str
+) -> None:
+    fetch, path, row_id = search(client, kind)
+    [whole] = await every(fetch)
+    assert len(whole) == len(TEXTS)
+
+    pages = await every(fetch, limit=3)
+
+    assert [len(page) for page in pages] == [3, 3, 1]
+    assert [row[row_id] for page in pages for row in page] == [row[row_id] for row in whole]
+    exact = await every(fetch, limit=7)
+    assert [len(page) for page in exact] == [7]
+    cursor = (await fetch(limit=3))["next_cursor"]
+    for wrong in ({"query": "red", "cursor": cursor}, {"query": "blue notebook", "cursor": "x"}):
+        answer = await client.post(path, json={"user_id": "ana"} | wrong)
+        assert problem(answer, 422, "invalid_cursor")["errors"][0]["location"] == ["body", "cursor"]
+
+
+@pytest.mark.parametrize("kind", SEARCHES)
+async def test_the_contents_of_a_page_of_hits_fit(
+    client: AsyncClient, runtime: Runtime, filled: None, kind: str
+) -> None:
+    fetch, path, row_id = search(client, kind)
+    [whole] = await every(fetch)
+    two = sum(runtime.counter.count(row["content"]) for row in whole[:2])
+
+    for tokens, first in ((1, 1), (two - 1, 1), (two, 2)):
+        pages = await every(fetch, max_tokens=tokens)
+        assert len(pages[0]) == first
+        assert [row[row_id] for page in pages for row in page] == [row[row_id] for row in whole]
+    for wrong in (0, 10_000_001):
+        body = {"query": "x", "user_id": "ana", "max_tokens": wrong}
+        problem(await client.post(path, json=body), 422, "invalid_request")
+
+
+@pytest.mark.parametrize("path", LISTS)
+async def test_the_contents_of_a_page_of_a_list_fit(
+    client: AsyncClient, runtime: Runtime, filled: None, path: str
+) -> None:
+    async def fetch(**params: Any) -> dict[str, Any]:
+        return ok(await client.get(path, params={"limit": 100} | params))
+
+    [whole] = await every(fetch)
+    assert len(whole) == len(TEXTS)
+    two = sum(runtime.counter.count(row["content"]) for row in whole[:2])
+
+    for tokens, first in ((1, 1), (two - 1, 1), (two, 2)):
+        pages = await every(fetch, max_tokens=tokens)
+        assert len(pages[0]) == first
+        assert [row for page in pages for row in page] == whole
+    by_limit = await every(fetch, limit=1, max_tokens=two)
+    assert {len(page) for page in by_limit} == {1}
+
+
+@for_each(
+    ("params", "numbers"),
+    [
+        ({"query": "NUMBER 3"}, [4]),
+        ({"query": "100%"}, []),
+        ({"query": "_lies"}, []),
+        ({"query": "notebook", "limit": "2"}, [1, 2]),
+        ({"query": "in room", "order": "desc", "limit": "1"}, [7]),
+    ],
+)
+async def test_messages_are_listed_by_their_text(
+    client: AsyncClient, params: dict[str, str], numbers: list[int]
+) -> None:
+    await append(client, "s1", *TEXTS)
+    page = ok(await client.get("/sessions/s1/messages", params=params))
+    assert [row["sequence_no"] for row in page["items"]] == numbers
+
+
+async def test_messages_are_listed_up_to_another(client: AsyncClient) -> None:
+    made = (await append(client, "s1", *TEXTS))["messages"]
+    await append(client, "s2", "Elsewhere.")
+    elsewhere = ok(await client.get("/sessions/s2/messages"))["items"][0]["message_id"]
+
+    params = {"before": made[3]["message_id"], "order": "desc", "limit": 2}
+    page = ok(await client.get("/sessions/s1/messages", params=params))
+    assert [row["sequence_no"] for row in page["items"]] == [3, 2]
+    page = ok(
+        await client.get("/sessions/s1/messages", params=params | {"cursor": page["next_cursor"]})
+    )
+    assert [row["sequence_no"] for row in page["items"]] == [1]
+    refused = await client.get("/sessions/s1/messages", params={"before": elsewhere})
+    problem(refused, 404, "message_not_found")
