@@ -307,7 +307,7 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         CheckpointService: lambda _, at: CheckpointService(at.work, at.window_policy),
         ForkService: lambda _, at: ForkService(at.work, at.window_policy),
         ApprovalService: lambda _, at: ApprovalService(at.work),
-        BlockService: lambda _, at: BlockService(at.work),
+        BlockService: lambda _, at: BlockService(at.work, at.counter),
         BlockEditService: lambda _, at: BlockEditService(at.work, at.saving_rules.gate),
         AgentCreation: lambda factory, _: factory.get(AgentWithBlocksService),
         Eraser: lambda factory, _: factory.get(ErasureService),

@@ -24,6 +24,8 @@ class Block(Answer):
     hidden: bool = False
     user_id: str | None = None
     """The user it belongs to; None if all users share it."""
+    session_id: str | None = None
+    """The session that alone shows it."""
     per_user: bool = False
     """Whether it is a template: the first edit in a user's session makes a copy for that user."""
     template_id: str | None = None

@@ -232,6 +232,7 @@ class BlockOptions(TypedDict, total=False):
     per_user: bool | None
     user_id: str | None
     agent_id: str | None
+    session_id: str | None
     block_id: str | None
 
 
@@ -254,6 +255,7 @@ class BlockListOptions(TypedDict, total=False):
     label: str | None
     agent_id: str | None
     user_id: str | None
+    session_id: str | None
     template_id: str | None
     tag: str | None
     query: str | None

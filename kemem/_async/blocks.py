@@ -30,7 +30,8 @@ class AsyncBlocks(OldBlockNames, AsyncResource):
         limit: int | None = None,
         **options: Unpack[BlockOptions],
     ) -> Block:
-        """Create a block; with `agent_id` it is attached to that agent.
+        """Create a block; with `agent_id` it is attached to that agent, with `session_id` it is
+        part of the context of that session alone.
 
         Args:
             limit: maximum length in characters; 5000 by default.

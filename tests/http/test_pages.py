@@ -8,7 +8,6 @@ from httpx import AsyncClient
 
 from app.runtime import Runtime
 from tests.support.api import append, ok, problem, save
-from tests.support.rows import for_each
 
 TEXTS = [f"The blue notebook number {n} lies on the shelf in room {n}." for n in range(7)]
 SEARCHES = {
@@ -16,7 +15,13 @@ SEARCHES = {
     "memories": ("/memories/search", "results", "memory_id"),
     "passages": ("/passages/search", "items", "passage_id"),
 }
-LISTS = ("/sessions/s1/messages", "/memories", "/folders/f/passages")
+LISTS = {
+    "/sessions/s1/messages": "content",
+    "/memories": "content",
+    "/folders/f/passages": "content",
+    "/blocks": "value",
+    "/agents/default/blocks": "value",
+}
 
 Fetch = Callable[..., Awaitable[dict[str, Any]]]
 
@@ -27,7 +32,9 @@ async def filled(client: AsyncClient) -> None:
     await append(client, "s1", *TEXTS)
     body = {"folder_id": "f", "folder_name": "F", "scope": "user", "user_id": "ana"}
     ok(await client.post("/folders", json=body), 201)
-    for text in TEXTS:
+    for number, text in enumerate(TEXTS):
+        block = {"label": f"l{number}", "value": text, "agent_id": "default"}
+        ok(await client.post("/blocks", json=block), 201)
         await save(client, text)
         ok(await client.post("/folders/f/passages", json={"content": text}), 201)
 
@@ -101,7 +108,7 @@ async def test_the_contents_of_a_page_of_a_list_fit(
 
     [whole] = await every(fetch)
     assert len(whole) == len(TEXTS)
-    two = sum(runtime.counter.count(row["content"]) for row in whole[:2])
+    two = sum(runtime.counter.count(row[LISTS[path]]) for row in whole[:2])
 
     for tokens, first in ((1, 1), (two - 1, 1), (two, 2)):
         pages = await every(fetch, max_tokens=tokens)
@@ -111,7 +118,7 @@ async def test_the_contents_of_a_page_of_a_list_fit(
     assert {len(page) for page in by_limit} == {1}
 
 
-@for_each(
+@pytest.mark.parametrize(
     ("params", "numbers"),
     [
         ({"query": "NUMBER 3"}, [4]),

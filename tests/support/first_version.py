@@ -28,6 +28,7 @@ CREATE TRIGGER sessions_update_time BEFORE UPDATE ON sessions
     FOR EACH ROW EXECUTE FUNCTION kemem_set_update_time();
 ALTER TABLE sessions DROP COLUMN taught, DROP COLUMN forked_from, DROP COLUMN opening_seq,
     DROP COLUMN beside_tokens, DROP COLUMN memory_tokens;
+ALTER TABLE blocks DROP COLUMN session_id;
 ALTER TABLE messages DROP COLUMN copied_from, DROP COLUMN searched_text;
 ALTER TABLE saver_checkpoints DROP COLUMN thread_id;
 DROP TABLE injected_contexts, model_answers;

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from hashlib import blake2b
@@ -19,6 +19,7 @@ from app.conversation.messages.excerpt_ranking import (
     ordered_by_pieces,
 )
 from app.conversation.messages.excerpts import FoundPiece
+from app.language.llm.tokens import TokenCounter, fitting
 from app.language.ranking.bm25 import Floats
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.features import Features, bucket_statistics, coverage, features_of
@@ -303,14 +304,43 @@ def _ranked(place: int, ids: Sequence[str], scores: _Scores) -> RankedMessage:
     )
 
 
-def first_hits(
-    hits: Sequence[RankedMessage], there: Collection[str], count: int
+def next_page(
+    page: RankedPage,
+    shown: Sequence[RankedMessage],
+    reached: MessageSearchPosition | None,
+    times: tuple[datetime, datetime],
+    search: str,
+) -> str | None:
+    """The cursor behind the first hits of a page that are shown; None behind the last of all.
+
+    Args:
+        page: the hits that might be shown.
+        shown: the first of them.
+        reached: how far the reader had come before.
+        times: when the newest that was looked at was stored, and when the query was asked.
+        search: the fingerprint.
+
+    """
+    if not page.more and len(shown) == len(page.hits):
+        return None
+    count = page.count - len(page.hits) + len(shown)
+    last = marks(reached, [one.message_id for one in shown])
+    return encode(MessageSearchPosition(count, last, *times), search)
+
+
+def fitting_hits(
+    hits: Sequence[RankedMessage],
+    rows: Mapping[str, Mapping[str, Any]],
+    counter: TokenCounter,
+    max_tokens: int | None,
 ) -> Sequence[RankedMessage]:
-    """The first hits, as many as have `count` that are still there, and no more."""
-    left = count
-    for place, one in enumerate(hits):
-        if one.message_id in there:
-            if left == 0:
-                return hits[:place]
-            left -= 1
-    return hits
+    """The first hits whose contents take at most `max_tokens` together.
+
+    Args:
+        rows: of the hits that are still there, by id.
+
+    """
+    there = [place for place, one in enumerate(hits) if one.message_id in rows]
+    texts = (rows[hits[place].message_id]["content"] for place in there)
+    fits = fitting(counter, texts, max_tokens)
+    return hits if fits == len(there) else hits[: there[fits]]

@@ -17,10 +17,9 @@ from app.conversation.messages.message_ranking import (
     RankedMessage,
     RankedPage,
     decode,
-    encode,
     fingerprint,
-    first_hits,
-    marks,
+    fitting_hits,
+    next_page,
     ranked,
 )
 from app.conversation.messages.search_schemas import MessageSearch
@@ -35,7 +34,7 @@ from app.identity.agents.embedders import Embedders, QueryVectors
 from app.identity.tenants.access import Principal
 from app.identity.users.service import for_default_user, resolve_subject
 from app.language.llm.content_parts import without_media
-from app.language.llm.tokens import TokenCounter, fitting
+from app.language.llm.tokens import TokenCounter
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.packing import packed_query
 from app.language.ranking.query import parsed_query
@@ -129,10 +128,7 @@ class MessageSearchService:
         ranking = await self._rank(principal, plan, body, reached, boosts)
         page = ranking.page
         rows = await self._fetch(principal, plan, [one.message_id for one in page.hits])
-        texts = (rows[one.message_id]["content"] for one in page.hits if one.message_id in rows)
-        hits = first_hits(page.hits, rows, fitting(self._counter, texts, body.max_tokens))
-        shown = [one.message_id for one in hits]
-        count = page.count - len(page.hits) + len(hits)
+        hits = fitting_hits(page.hits, rows, self._counter, body.max_tokens)
         MESSAGE_SEARCHES.labels("found" if rows else "empty").inc()
         return {
             "items": [
@@ -140,12 +136,7 @@ class MessageSearchService:
                 for one in hits
                 if one.message_id in rows
             ],
-            "next_cursor": encode(
-                MessageSearchPosition(count, marks(reached, shown), ranking.newest, reference),
-                search,
-            )
-            if page.more or len(hits) < len(page.hits)
-            else None,
+            "next_cursor": next_page(page, hits, reached, (ranking.newest, reference), search),
             "embedding_models": list(plan.vectors),
             "waiting": ranking.waiting,
             "searched": ranking.searched,

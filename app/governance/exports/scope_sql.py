@@ -107,8 +107,12 @@ class ExportScope:
             return false()
         if table.name == "blocks":
             attached = TABLES["agent_blocks"]
-            return self._within(
-                table, "block_id", attached, "block_id", attached.c.agent_id == self.owner_id
+            sessions = TABLES["sessions"]
+            return or_(
+                self._within(
+                    table, "block_id", attached, "block_id", attached.c.agent_id == self.owner_id
+                ),
+                self._within(table, "session_id", sessions, "session_id", self._of_agent(sessions)),
             )
         if "agent_id" not in table.c:
             return self._by_parent(table)

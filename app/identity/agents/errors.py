@@ -67,6 +67,19 @@ class TemplateBoundError(ConflictError):
         )
 
 
+class BlockOfSessionError(ConflictError):
+    """A block of a session is seen there alone."""
+
+    code = "bound_to_session"
+    title = "Block of a session"
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__(
+            f"This block belongs to the session {session_id}, and to no agent.",
+            session_id=session_id,
+        )
+
+
 class BlockLimitError(UnprocessableError):
     """The text would be longer than the block allows, on whatever way it came."""
 

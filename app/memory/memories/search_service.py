@@ -168,29 +168,19 @@ class SearchService:
         reached = None if body.cursor is None else decode(body.cursor, search)
         reference = body.reference_time or (reached.reference if reached else self._now())
         body = body.model_copy(update={"reference_time": reference})
-        plan = await self._plan(principal, body)
-        plan = replace(plan, limit=plan.limit + (reached.count if reached else 0) + 1)
-        if around and body.as_of is None and body.known_at is None:
-            plan = replace(plan, around=True, columns=(*COLUMNS, VALIDITY))
+        plan = await self._plan(principal, body, reached, around=around)
         found = await self._find(principal, plan, body)
         found, reranker, failed = await self._judged(principal, body, found)
         found, more = self._page(ended_last(newer_first(found)), body, reached)
         seen = [match.ranked.memory_id for match in found]
         shown = await self._processed(principal, plan, body.query, found)
         found = shown.found
-        if plan.as_of is None and plan.known_at is None:
-            ids = (match.ranked.memory_id for match in found)
-            self._uses.note(principal.tenant_id, ids, self._now())
-        compared = body.mode != "lexical"
-        waiting = await self._waiting(principal, plan) if compared else 0
+        self._note(principal, plan, found)
+        waiting = await self._waiting(principal, plan) if body.mode != "lexical" else 0
         SEARCHES.labels("found" if found else "empty").inc()
         return {
-            "results": [
-                hit(match, self._weights, compared=compared, explain=body.explain)
-                | {"annotations": shown.annotations.get(match.ranked.memory_id)}
-                for match in found
-            ],
-            "next_cursor": encode(_position(reached, seen, reference), search) if more else None,
+            "results": [self._hit(match, body, shown) for match in found],
+            "next_cursor": _cursor(reached, seen, reference, search) if more else None,
             "embedding_models": list(plan.vectors),
             "waiting": waiting,
             "degraded": plan.degraded or failed,
@@ -198,6 +188,17 @@ class SearchService:
             "reranker": reranker,
             "prompt": render([match.row for match in found]) if body.format == "text" else None,
         }
+
+    def _hit(self, match: Found, body: SearchRequest, shown: Annotated) -> dict[str, Any]:
+        compared = body.mode != "lexical"
+        row = hit(match, self._weights, compared=compared, explain=body.explain)
+        return row | {"annotations": shown.annotations.get(match.ranked.memory_id)}
+
+    def _note(self, principal: Principal, plan: SearchPlan, found: list[Found]) -> None:
+        """Count the uses of what was found; what is found of the past does not count."""
+        if plan.as_of is None and plan.known_at is None:
+            ids = (match.ranked.memory_id for match in found)
+            self._uses.note(principal.tenant_id, ids, self._now())
 
     def _page(
         self, found: list[Found], body: SearchRequest, reached: MessageSearchPosition | None
@@ -254,7 +255,14 @@ class SearchService:
             return []
         return name_keys(body.query, most=MOST_KEYS)
 
-    async def _plan(self, principal: Principal, body: SearchRequest) -> SearchPlan:
+    async def _plan(
+        self,
+        principal: Principal,
+        body: SearchRequest,
+        reached: MessageSearchPosition | None = None,
+        *,
+        around: bool = False,
+    ) -> SearchPlan:
         access = principal.access
         user_id, agent_id = resolve_subject(access, body.user_id, body.agent_id)
         member = body.project_id is None or await self._is_member(
@@ -275,7 +283,9 @@ class SearchService:
         if asked is not None:
             asked = asked.embedded(query.by_model)
         reranks = body.rerank and self._reranker is not None
-        return SearchPlan(
+        # One more says that a further page follows.
+        wanted = body.limit + (reached.count if reached else 0) + 1
+        plan = SearchPlan(
             access=access,
             buckets=buckets,
             vectors={model: rows[0] for model, rows in query.by_model.items()},
@@ -285,7 +295,7 @@ class SearchService:
             member=member,
             agent_id=agent_id,
             weights=(self._weights.similarity, self._weights.confidence, self._weights.scope),
-            limit=max(body.limit, RERANK_CANDIDATES) if reranks else body.limit,
+            limit=max(wanted, RERANK_CANDIDATES) if reranks else wanted,
             threshold=body.threshold,
             rerank=body.rerank,
             mode=body.mode,
@@ -298,6 +308,9 @@ class SearchService:
             dense_share=query.dense_share,
             names=self._names(body),
         )
+        if around and body.as_of is None and body.known_at is None:
+            plan = replace(plan, around=True, columns=(*COLUMNS, VALIDITY))
+        return plan
 
     async def _buckets(
         self, principal: Principal, body: SearchRequest, user_id: str | None, agent_id: str | None
@@ -374,8 +387,9 @@ def _fingerprint(principal: Principal, body: SearchRequest) -> str:
     return fingerprint(asked | {"key": [principal.access.user_id, principal.access.agent_id]})
 
 
-def _position(
-    reached: MessageSearchPosition | None, seen: list[str], reference: datetime
-) -> MessageSearchPosition:
+def _cursor(
+    reached: MessageSearchPosition | None, seen: list[str], reference: datetime, search: str
+) -> str:
     count = (reached.count if reached else 0) + len(seen)
-    return MessageSearchPosition(count, marks(reached, seen), reference, reference)
+    position = MessageSearchPosition(count, marks(reached, seen), reference, reference)
+    return encode(position, search)

@@ -4,7 +4,7 @@ The labels `human` and `persona`, which every framework knows, bring a descripti
 block a template.
 """
 
-from app.identity.agents.errors import TemplateBoundError
+from app.identity.agents.errors import BlockOfSessionError, TemplateBoundError
 from app.identity.agents.repository import AgentRepository
 from app.identity.agents.schemas import AgentEquip, AgentRead, MemoryBlockCreate
 from app.identity.agents.service import AgentService
@@ -67,7 +67,8 @@ class AgentWithBlocksService:
             BlockNotFoundError: one of `block_ids` is not for this caller.
             LabelTakenError: two of the blocks have the same label.
             BlockLimitError: a text is longer than its block's limit.
-            TemplateBoundError: one of `block_ids` is a user's copy.
+            TemplateBoundError, BlockOfSessionError: one of `block_ids` is a user's copy, or a
+                session's.
             UnknownEmbedderError, UnknownModelError, InvalidConfigError, KeyRestrictedError: as
                 in `AgentService.prepare`.
             MemoryDisabledError: it has new blocks, and memory is switched off.
@@ -91,5 +92,7 @@ class AgentWithBlocksService:
                 shared = await blocks.get(block_id, lock=True)
                 if shared.template_id is not None:
                     raise TemplateBoundError(shared.template_id)
+                if shared.session_id is not None:
+                    raise BlockOfSessionError(shared.session_id)
                 await blocks.attach(shared, agent.agent_id)
             return unit.answer(AgentRead.model_validate(agent), 201)

@@ -110,7 +110,9 @@ async def _open(db: AsyncSession, principal: Principal, session_id: str) -> Sess
 
 
 async def _seen(db: AsyncSession, principal: Principal, session: Session) -> Sequence[ShownBlock]:
-    return await BlockRepository(db, principal.access).in_context(session.agent_id, session.user_id)
+    return await BlockRepository(db, principal.access).in_context(
+        session.agent_id, session.user_id, session.session_id
+    )
 
 
 async def _labelled(

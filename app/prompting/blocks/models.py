@@ -22,7 +22,8 @@ from app.platform.database.base import Base, Id, TenantOwned, Timed
 class Block(TenantOwned, Timed, Base):
     """A text of limited length that its agents always see.
 
-    With a user it is seen in that user's sessions alone. With `per_user` it is a template: the
+    With a user it is seen in that user's sessions alone, with a session in that one, whose user it
+    then has too. With `per_user` it is a template: the
     first edit in a session makes that user's own copy, so that what one user says is never
     shown to a different user.
     """
@@ -36,12 +37,28 @@ class Block(TenantOwned, Timed, Base):
             ["tenant_id", "template_id"], ["blocks.tenant_id", "blocks.block_id"],
             ondelete="CASCADE",
         ),
+        ForeignKeyConstraint(
+            ["tenant_id", "session_id"],
+            ["sessions.tenant_id", "sessions.session_id"],
+            ondelete="CASCADE",
+        ),
+        CheckConstraint(
+            "session_id IS NULL OR user_id IS NOT NULL AND template_id IS NULL", name="session_id"
+        ),
         CheckConstraint("char_length(value) <= value_limit", name="value_limit"),
         CheckConstraint("user_id IS NULL OR NOT per_user", name="per_user"),
         CheckConstraint("template_id IS NULL OR user_id IS NOT NULL", name="template_id"),
         Index("blocks_idx_create_time", "tenant_id", "create_time", "block_id"),
         Index("blocks_idx_label", "tenant_id", "label"),
         Index("blocks_idx_user_id", "tenant_id", "user_id"),
+        Index(
+            "blocks_uk_session_label",
+            "tenant_id",
+            "session_id",
+            "label",
+            unique=True,
+            postgresql_where=text("session_id IS NOT NULL"),
+        ),
         # One copy of a template per user.
         Index(
             "blocks_uk_template_user",
@@ -69,6 +86,7 @@ class Block(TenantOwned, Timed, Base):
     read_only: Mapped[bool] = mapped_column(server_default=text("false"), default=False)
     hidden: Mapped[bool] = mapped_column(server_default=text("false"), default=False)
     user_id: Mapped[str | None] = mapped_column(Id)
+    session_id: Mapped[str | None] = mapped_column(Id)
     per_user: Mapped[bool] = mapped_column(server_default=text("false"), default=False)
     template_id: Mapped[str | None] = mapped_column(Id)
     # The entry of its history that it shows; undo and redo move it.

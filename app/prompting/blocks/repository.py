@@ -23,6 +23,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.conversation.sessions.errors import SessionNotFoundError
 from app.conversation.sessions.models import Session
 from app.errors import IdTakenError
 from app.identity.agents.errors import AgentNotFoundError, BlockNotFoundError, LabelTakenError
@@ -42,26 +43,36 @@ IN_CONTEXT = """
 SELECT shown.block_id, shown.label, shown.value, shown.value_limit, shown.description,
     shown.read_only, shown.version, shown.user_id, shown.per_user
 FROM (
-    -- A user's own block replaces the one that all share.
+    -- The session's own block replaces the user's, and that the one that all share.
     SELECT DISTINCT ON (attached.label) coalesce(own.block_id, attached.block_id) AS block_id
-    FROM agent_blocks attached
+    FROM (
+        SELECT block_id, label, CASE WHEN user_id IS NULL THEN 2 ELSE 1 END AS rank
+        FROM agent_blocks
+        WHERE tenant_id = {tenant} AND agent_id = CAST({agent} AS text)
+            AND (user_id IS NULL OR user_id = CAST({user} AS text))
+        UNION ALL
+        SELECT block_id, label, 0 FROM blocks
+        WHERE tenant_id = {tenant} AND session_id = CAST({session} AS text)
+    ) attached
     LEFT JOIN blocks own ON own.tenant_id = {tenant}
         AND own.template_id = attached.block_id AND own.user_id = CAST({user} AS text)
-    WHERE attached.tenant_id = {tenant} AND attached.agent_id = CAST({agent} AS text)
-        AND (attached.user_id IS NULL OR attached.user_id = CAST({user} AS text))
-    ORDER BY attached.label, attached.user_id IS NULL
+    ORDER BY attached.label, attached.rank
 ) seen
 JOIN blocks shown ON shown.tenant_id = {tenant} AND shown.block_id = seen.block_id
 WHERE NOT shown.hidden
 ORDER BY shown.label <> 'persona', shown.label <> 'human', shown.label COLLATE "C"
 """
-"""Columns are the fields of `ShownBlock`. `{tenant}`, `{agent}`, `{user}`: placeholders of the
-surrounding statement; without a user only what all users share. Whether the caller may see the
-session, or the agent and the user, must be checked before.
+"""Columns are the fields of `ShownBlock`. `{tenant}`, `{agent}`, `{user}`, `{session}`: places
+of the surrounding statement; without a user only what all users share. Whether the caller may see
+the session, or the agent and the user, must be checked before.
 """
 
 
-_IN_CONTEXT = text(IN_CONTEXT.format(tenant=":tenant_id", agent=":agent_id", user=":user_id"))
+_IN_CONTEXT = text(
+    IN_CONTEXT.format(
+        tenant=":tenant_id", agent=":agent_id", user=":user_id", session=":session_id"
+    )
+)
 
 # Of an answer with a block, and of the answer to a tool call.
 _BEGINNINGS = (b'{"block_id":', b'{"tool":')
@@ -93,8 +104,15 @@ class BlockRepository:
         statement = select(Block).where(Block.tenant_id == access.tenant_id)
         if access.agent_id is not None:
             attached = self._attached_to(access.agent_id)
+            its_sessions = select(Session.session_id).where(
+                Session.tenant_id == access.tenant_id, Session.agent_id == access.agent_id
+            )
             statement = statement.where(
-                or_(Block.block_id.in_(attached), Block.template_id.in_(attached)),
+                or_(
+                    Block.block_id.in_(attached),
+                    Block.template_id.in_(attached),
+                    Block.session_id.in_(its_sessions),
+                ),
                 or_(
                     Block.user_id.is_(None),
                     Block.user_id.in_(visible_user_ids(access)),
@@ -149,6 +167,8 @@ class BlockRepository:
         named = {
             "blocks_pkey": IdTakenError("block_id", block.block_id),
             "blocks_fk_users": UserNotFoundError(block.user_id or ""),
+            "blocks_fk_sessions": SessionNotFoundError(block.session_id or ""),
+            "blocks_uk_session_label": LabelTakenError(block.label),
         }
         with conflicts(named):
             await self._db.flush()
@@ -223,15 +243,22 @@ class BlockRepository:
         )
         return rows.all()
 
-    async def in_context(self, agent_id: str, user_id: str | None) -> Sequence[ShownBlock]:
-        """Blocks that the model of this agent sees when it talks to this user.
+    async def in_context(
+        self, agent_id: str, user_id: str | None, session_id: str | None
+    ) -> Sequence[ShownBlock]:
+        """Blocks that the model of this agent sees when it talks to this user in this session.
 
         In order: persona, human, then by label. Hidden blocks are left out. Whether the caller may
         see the agent and the user must be checked before.
         """
         rows = await self._db.execute(
             _IN_CONTEXT,
-            {"tenant_id": self._access.tenant_id, "agent_id": agent_id, "user_id": user_id},
+            {
+                "tenant_id": self._access.tenant_id,
+                "agent_id": agent_id,
+                "user_id": user_id,
+                "session_id": session_id,
+            },
         )
         return [ShownBlock(**row) for row in rows.mappings()]
 

@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from app.conversation.sessions.errors import SessionEndedError, SessionNotFoundError
 from app.errors import (
     ConfirmationRequiredError,
     DisabledError,
@@ -15,6 +16,7 @@ from app.identity.agents.errors import (
     AgentNotFoundError,
     BlockLimitError,
     BlockNotFoundError,
+    BlockOfSessionError,
     LabelTakenError,
     TemplateBoundError,
 )
@@ -29,7 +31,7 @@ from app.identity.users.errors import UserNotFoundError
 from app.platform.http.dependencies import RequiredVersionDep, VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
-from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
+from app.platform.values.pagination import ContentQuery, InvalidCursorError, Page, PageQuery
 from app.platform.work.errors import MemoryDisabledError
 from app.prompting.blocks.errors import (
     BlockNotAttachedError,
@@ -66,7 +68,9 @@ WRITE_ERRORS = (
     MemoryDisabledError,
 )
 EDIT_ERRORS = (BlockReadOnlyError, LineNumbersError, *WRITE_ERRORS, *IDEMPOTENCY_ERRORS)
-MOVE_ERRORS = (AgentNotFoundError, BlockNotFoundError, TemplateBoundError)
+MOVE_ERRORS = (
+    AgentNotFoundError, BlockNotFoundError, TemplateBoundError, BlockOfSessionError,
+)  # fmt: skip
 
 
 ServiceDep = Annotated[BlockService, provided(BlockService)]
@@ -77,7 +81,7 @@ ServiceDep = Annotated[BlockService, provided(BlockService)]
 )
 async def list_agent_blocks(
     agent_id: Id,
-    query: Annotated[PageQuery, Query()],
+    query: Annotated[ContentQuery, Query()],
     principal: ReaderDep,
     service: ServiceDep,
 ) -> Page[BlockRead]:
@@ -114,6 +118,8 @@ async def detach_block(
         IdTakenError,
         UserNotFoundError,
         AgentNotFoundError,
+        SessionNotFoundError,
+        SessionEndedError,
         LabelTakenError,
         BlockLimitError,
         DisabledError,

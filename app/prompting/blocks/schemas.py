@@ -23,7 +23,7 @@ from app.platform.values.fields import (
     Timestamp,
     example,
 )
-from app.platform.values.pagination import PageQuery
+from app.platform.values.pagination import ContentQuery
 
 Event = Literal["create", "copy", "update", "append", "replace", "insert", "rewrite"]
 
@@ -39,9 +39,18 @@ class BlockCreate(MemoryBlockCreate):
         default=None, description="Seen in this user's sessions alone; shared when left out."
     )
     agent_id: Id | None = Field(default=None, description="Attach it to this agent at once.")
+    session_id: Id | None = Field(
+        default=None,
+        description="Seen in this session alone, in the place of any other with its label, and "
+        "deleted with it. It belongs to the session's user.",
+    )
 
     @model_validator(mode="after")
     def _is_one_of_two(self) -> Self:
+        if self.session_id is not None and (
+            self.user_id is not None or self.agent_id is not None or self.per_user
+        ):
+            raise ValueError("a block of a session has the session's user, and no agent")
         if self.per_user and self.user_id is not None:
             raise ValueError("a block of a user cannot be a template for all")
         return self
@@ -114,6 +123,9 @@ class BlockRead(ReadSchema):
     read_only: bool
     hidden: bool
     user_id: str | None = Field(description="Whose it is; null when all users share it.")
+    session_id: str | None = Field(
+        description="The session that alone shows it; null when it is no session's."
+    )
     per_user: bool
     template_id: str | None = Field(description="Of what it is this user's copy.")
     creator: str | None = Field(description="Id of the key that made it.")
@@ -129,10 +141,11 @@ class BlockRead(ReadSchema):
         return len(self.value)
 
 
-class BlockQuery(PageQuery):
+class BlockQuery(ContentQuery):
     label: Label | None = None
     agent_id: Id | None = Field(default=None, description="Attached to this agent.")
     user_id: Id | None = Field(default=None, description="This user's own.")
+    session_id: Id | None = Field(default=None, description="This session's own.")
     template_id: Id | None = Field(default=None, description="Users' copies of this template.")
     tag: Kind | None = None
     query: Annotated[str, StringConstraints(min_length=1, max_length=200), Storable] | None = Field(

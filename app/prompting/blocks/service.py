@@ -1,19 +1,29 @@
 """Use cases of blocks, and of the agents they are attached to."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.conversation.sessions.repository import refuse_disabled
+from app.conversation.sessions.repository import open_running, refuse_disabled
 from app.errors import ConfirmationRequiredError
-from app.identity.agents.errors import TemplateBoundError
+from app.identity.agents.errors import BlockOfSessionError, LabelTakenError, TemplateBoundError
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.errors import InsufficientScopeError, KeyRestrictedError
 from app.identity.users.repository import UserRepository
 from app.identity.users.service import resolve_subject
-from app.platform.values.pagination import Page, PageQuery, decode_number, decode_time, page
+from app.language.llm.tokens import TokenCounter, fitting
+from app.platform.database.failures import conflicts
+from app.platform.values.pagination import (
+    ContentQuery,
+    Page,
+    PageQuery,
+    decode_number,
+    decode_time,
+    page,
+)
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.blocks.block_text import edit_text
@@ -36,12 +46,13 @@ from app.prompting.blocks.schemas import (
 log = structlog.get_logger()
 
 _COLUMNS = {"limit": "value_limit", "metadata": "metadata_"}
-_OWN_FILTERS = {"label", "user_id", "template_id"}
+_OWN_FILTERS = {"label", "user_id", "session_id", "template_id"}
 
 
 class BlockService:
-    def __init__(self, work: Work) -> None:
+    def __init__(self, work: Work, counter: TokenCounter) -> None:
         self._work = work
+        self._counter = counter
 
     async def add(
         self, principal: Principal, body: BlockCreate, *, key: IdempotencyKey | None = None
@@ -53,14 +64,17 @@ class BlockService:
 
         Raises:
             IdTakenError: the tenant has a block with that id.
-            UserNotFoundError, AgentNotFoundError: not for this caller.
-            LabelTakenError: the agent has a block with that label.
+            UserNotFoundError, AgentNotFoundError, SessionNotFoundError: not for this caller.
+            SessionEndedError: the session has ended.
+            LabelTakenError: the agent or the session has a block with that label.
             BlockLimitError: the text is longer than the limit.
             DisabledError, MemoryDisabledError: writing is switched off for the user, or
                 everywhere.
 
         """
         self._work.refuse_disabled()
+        if body.session_id is not None:
+            return await self._add_to_session(principal, body, body.session_id, key)
         user_id, agent_id = resolve_subject(principal.access, body.user_id, body.agent_id)
         block = new_block(body, user_id=user_id, creator=principal.key_id)
         # A key of a user makes no template for all.
@@ -77,6 +91,22 @@ class BlockService:
             )
             if agent_id is not None:
                 await blocks.attach(block, agent_id)
+            added = unit.answer(shown(block), 201, user_id=user_id)
+        log.info("block_added", block_id=block.block_id, characters=len(block.value))
+        return added
+
+    async def _add_to_session(
+        self, principal: Principal, body: BlockCreate, session_id: str, key: IdempotencyKey | None
+    ) -> BlockRead:
+        async with self._work.write(principal, key) as unit:
+            opened = await open_running(unit.db, principal.access, session_id)
+            user_id = opened.session.user_id
+            block = new_block(body, user_id=user_id, creator=principal.key_id)
+            block.session_id = session_id
+            await BlockRepository(unit.db, principal.access).add(block)
+            await BlockTimeline(unit.db, principal.tenant_id).open(
+                block, "create", BlockAuthor(principal.key_id)
+            )
             added = unit.answer(shown(block), 201, user_id=user_id)
         log.info("block_added", block_id=block.block_id, characters=len(block.value))
         return added
@@ -104,7 +134,7 @@ class BlockService:
                 query=query.query,
                 hidden=query.include_hidden,
             )
-        return page(rows, query.limit, show=shown, place=_position)
+        return self._page(rows, query)
 
     async def patch(
         self, principal: Principal, block_id: str, body: BlockPatch, *, expected: int | None
@@ -132,13 +162,15 @@ class BlockService:
                 raise InsufficientScopeError("admin", acting=principal.acting)
             if block.template_id is not None and changes.get("label", block.label) != block.label:
                 raise TemplateBoundError(block.template_id)
-            changed = await BlockTimeline(unit.db, principal.tenant_id).write(
-                block,
-                changes,
-                event="update",
-                author=BlockAuthor(principal.key_id),
-                expected=expected,
-            )
+            taken = LabelTakenError(changes.get("label", block.label))
+            with conflicts({"blocks_uk_session_label": taken}):
+                changed = await BlockTimeline(unit.db, principal.tenant_id).write(
+                    block,
+                    changes,
+                    event="update",
+                    author=BlockAuthor(principal.key_id),
+                    expected=expected,
+                )
             if changed:
                 await BlockRepository(unit.db, principal.access).carry(block)
             return shown(block)
@@ -297,7 +329,7 @@ class BlockService:
             await BlockRepository(unit.db, principal.access).detach(agent_id, block_id)
 
     async def attached(
-        self, principal: Principal, agent_id: str, query: PageQuery
+        self, principal: Principal, agent_id: str, query: ContentQuery
     ) -> Page[BlockRead]:
         """An agent's blocks, hidden ones included, newest first.
 
@@ -312,7 +344,18 @@ class BlockService:
             rows = await BlockRepository(db, principal.access).list_blocks(
                 start=start, limit=query.limit, equal={}, agent_id=agent_id
             )
-        return page(rows, query.limit, show=shown, place=_position)
+        return self._page(rows, query)
+
+    def _page(self, rows: Sequence[Block], query: ContentQuery) -> Page[BlockRead]:
+        return page(
+            rows,
+            query.limit,
+            show=shown,
+            place=_position,
+            fits=lambda items: fitting(
+                self._counter, (one.value for one in items), query.max_tokens
+            ),
+        )
 
     async def _writable(self, db: AsyncSession, principal: Principal, block_id: str) -> Block:
         """The block, locked, for a caller who may change it."""
@@ -328,12 +371,14 @@ class BlockService:
     async def _movable(
         self, db: AsyncSession, principal: Principal, agent_id: str, block_id: str
     ) -> Block:
-        """Raises TemplateBoundError."""
+        """Raises TemplateBoundError, BlockOfSessionError."""
         block = await BlockRepository(db, principal.access).get(block_id, lock=True)
         await AgentRepository(db, principal.access).get(agent_id)
         _refuse_shared(principal.access, block)
         if block.template_id is not None:
             raise TemplateBoundError(block.template_id)
+        if block.session_id is not None:
+            raise BlockOfSessionError(block.session_id)
         return block
 
 

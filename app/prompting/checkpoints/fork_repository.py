@@ -104,6 +104,36 @@ _COPY_SUMMARIES: Final = text(
     "AND s.summary_id = copied.old_id"
 )
 
+# A block as it was: history has its text after each change; an undone one may be among them.
+_COPY_BLOCKS: Final = text(
+    """
+    WITH copied AS (
+        INSERT INTO blocks (tenant_id, block_id, session_id, user_id, label, value, value_limit,
+            description, tags, metadata, read_only, hidden, per_user, creator)
+        SELECT CAST(:tenant_id AS text),
+            'blk_' || :prefix || lpad(to_hex(row_number() OVER (ORDER BY b.block_id)), 12, '0'),
+            CAST(:fork_id AS text), b.user_id, b.label, told.value,
+            greatest(b.value_limit, char_length(told.value)), b.description, b.tags, b.metadata,
+            b.read_only, b.hidden, false, b.creator
+        FROM blocks b
+        CROSS JOIN LATERAL (SELECT CASE WHEN CAST(:before AS timestamptz) IS NULL THEN b.value
+            ELSE coalesce((SELECT h.value FROM block_history h
+                WHERE h.tenant_id = CAST(:tenant_id AS text) AND h.block_id = b.block_id
+                    AND h.create_time < CAST(:before AS timestamptz)
+                ORDER BY h.history_no DESC LIMIT 1), b.value) END AS value) AS told
+        WHERE b.tenant_id = CAST(:tenant_id AS text)
+            AND b.session_id = CAST(:session_id AS text)
+            AND b.create_time < coalesce(CAST(:before AS timestamptz), 'infinity')
+        RETURNING block_id, value, description, creator
+    )
+    INSERT INTO block_history (tenant_id, block_id, history_no, event, value, description, actor,
+        session_id)
+    SELECT CAST(:tenant_id AS text), copied.block_id, 1, 'copy', copied.value, copied.description,
+        copied.creator, CAST(:fork_id AS text)
+    FROM copied
+    """
+)
+
 _STATES: Final = _with_aside(
     """
     SELECT kept.kind, kept.id FROM (
@@ -221,16 +251,21 @@ class ForkRepository:
         row = (await self._db.execute(_STATES, self._at(point) | {"before": point.before})).first()
         return None if row is None else (row.kind, row.id)
 
-    async def copy_messages(self, point: ForkPoint, fork_id: str) -> bool:
-        """Copy the messages; whether some of them wait to be found by searches."""
+    async def copy(self, point: ForkPoint, window: ForkWindow, fork: Session) -> bool:
+        """Copy what is there into a new session; whether messages wait to be found by searches."""
+        ids = {"ids": list(window.summaries), "new_ids": list(fork.summary_ids)}
+        fork_id = fork.session_id
+        await self._db.execute(_COPY_SUMMARIES, self._values | ids | {"fork_id": fork_id})
+        await self._copy_blocks(point, fork_id)
+        return await self._copy_messages(point, fork_id)
+
+    async def _copy_messages(self, point: ForkPoint, fork_id: str) -> bool:
         prefix = uuid7().hex[:20]
         await self._db.execute(_COPY, self._at(point) | {"fork_id": fork_id, "prefix": prefix})
         here = {"tenant_id": self._values["tenant_id"], "fork_id": fork_id}
         return bool(await self._db.scalar(_UNINDEXED, here))
 
-    async def copy_summaries(
-        self, ids: Sequence[str], new_ids: Sequence[str], fork_id: str
-    ) -> None:
-        """Copy these summaries under their new ids."""
-        values = {"ids": list(ids), "new_ids": list(new_ids), "fork_id": fork_id}
-        await self._db.execute(_COPY_SUMMARIES, self._values | values)
+    async def _copy_blocks(self, point: ForkPoint, fork_id: str) -> None:
+        """Copy the session's own blocks, with the texts that they had there."""
+        values = {"before": point.before, "fork_id": fork_id, "prefix": uuid7().hex[:20]}
+        await self._db.execute(_COPY_BLOCKS, self._values | values)

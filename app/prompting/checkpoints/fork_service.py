@@ -93,8 +93,7 @@ class ForkService:
             last = await copier.last(point)
             fork = _session(opened.session, body, point, window, last)
             await SessionRepository(unit.db, principal.access).add(fork)
-            await copier.copy_summaries(list(window.summaries), fork.summary_ids, fork.session_id)
-            if await copier.copy_messages(point, fork.session_id):
+            if await copier.copy(point, window, fork):
                 await schedule_indexing(unit.db, principal, opened._replace(session=fork))
             policy = resolve(self._policy, opened.agent.window_policy, fork.window_policy)
             await WindowRepository(unit.db, principal.access, fork).recount(policy)

@@ -21,7 +21,10 @@ _HERE: Final = {"tenant": "tenant.id", "session": "session"}
 _INSTRUCTIONS: Final = "size.instructions"
 
 _BLOCKS: Final = IN_CONTEXT.format(
-    tenant="tenant.id", agent="session.agent_id", user="session.user_id"
+    tenant="tenant.id",
+    agent="session.agent_id",
+    user="session.user_id",
+    session="session.session_id",
 )
 _TAIL: Final = tail_rows(
     **_HERE,

@@ -12,13 +12,11 @@ import numpy as np
 from app.conversation.messages.message_ranking import (
     HybridRanking,
     MessageRankingRules,
-    MessageSearchPosition,
     RankedMessage,
     decode,
-    encode,
     fingerprint,
-    first_hits,
-    marks,
+    fitting_hits,
+    next_page,
     ranked,
 )
 from app.errors import SelectorRequiredError
@@ -30,7 +28,7 @@ from app.language.parsing.passages import text_passages
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.packing import packed_query
 from app.language.ranking.query import parsed_query
-from app.language.ranking.records import read_records
+from app.language.ranking.records import Records, read_records
 from app.language.text.offload import in_turn, read_text
 from app.platform.database.engine import Database
 from app.platform.values.pagination import ContentQuery, Page, decode_number, decode_time, page
@@ -264,26 +262,17 @@ class PassageSearchService:
         if mode == "hybrid" and ids:
             hybrid = await in_turn(work, HybridRanking.of, ids, records, plan.asked, boosts)
         page = await in_turn(work, ranked, ids, records, plan.asked, cut, hybrid)
-        waiting = 0
-        if mode != "lexical":
-            waiting = int(np.count_nonzero(np.isnan(records["similarity"].astype(np.float32))))
         rows = await self._fetch(principal, plan, [hit.message_id for hit in page.hits])
-        texts = (rows[hit.message_id]["content"] for hit in page.hits if hit.message_id in rows)
-        hits = first_hits(page.hits, rows, fitting(self._counter, texts, body.max_tokens))
-        shown = [hit.message_id for hit in hits]
-        count = page.count - len(page.hits) + len(hits)
-        position = MessageSearchPosition(count, marks(reached, shown), reference, reference)
+        hits = fitting_hits(page.hits, rows, self._counter, body.max_tokens)
         return PassageHits(
             items=[
                 _hit(rows[hit.message_id], hit, explain=body.explain)
                 for hit in hits
                 if hit.message_id in rows
             ],
-            next_cursor=encode(position, search)
-            if page.more or len(hits) < len(page.hits)
-            else None,
+            next_cursor=next_page(page, hits, reached, (reference, reference), search),
             embedding_models=list(plan.vectors),
-            waiting=waiting,
+            waiting=0 if mode == "lexical" else _without_vector(records),
             searched=len(ids),
             left_out=seen["left_out"],
             degraded=query.degraded,
@@ -334,6 +323,10 @@ class PassageSearchService:
 def _fingerprint(principal: Principal, body: PassageSearch) -> str:
     asked = body.model_dump(mode="json", exclude={"limit", "cursor", "max_tokens", "explain"})
     return fingerprint(asked | {"key": [principal.access.user_id, principal.access.agent_id]})
+
+
+def _without_vector(records: Records) -> int:
+    return int(np.count_nonzero(np.isnan(records["similarity"].astype(np.float32))))
 
 
 def _nothing(mode: str) -> PassageHits:
