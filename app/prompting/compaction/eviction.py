@@ -11,7 +11,7 @@ from app.conversation.messages.window import (
     groups_of,
     leaving_of,
 )
-from app.conversation.messages.window_strategies import Pick
+from app.conversation.messages.window_trim import Pick
 from app.conversation.sessions.policy import WindowPolicy
 
 MOST_MESSAGES: Final = 400
