@@ -37,6 +37,7 @@ LABELS = {
     "store_items": "expired items of stores",
     "checkpoints_archived": "old checkpoints, archived",
     "approvals_expired": "approvals that nobody gave in time",
+    "saver_parts_removed": "pieces of LangGraph checkpoints that never came",
 }
 
 OTHERS = (PassageVectorRepository, EntityVectorRepository, StoreVectorRepository)

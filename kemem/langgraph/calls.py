@@ -8,13 +8,15 @@ from urllib.parse import quote
 from uuid import uuid4
 
 from kemem.calls import Call
-from kemem.langgraph.chunks import decompressed
+from kemem.langgraph.chunks import Content
 from kemem.langgraph.threads import Address, session_id_of, thread_of
 
 PAGE = 100
 """Most checkpoints in one page of the service."""
 BATCH = 1000
 """Most threads or runs that one request names."""
+MOST_READ = 4096
+"""Most chunks that one request names."""
 STRATEGIES = ("keep_latest", "delete")
 
 _JSON: Mapping[str, str] = {"Content-Type": "application/json"}
@@ -22,16 +24,38 @@ _JSON: Mapping[str, str] = {"Content-Type": "application/json"}
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """A page of checkpoints in JSON, and the chunks of their values."""
+    """A page of checkpoints in JSON, and the chunks of their values and writes.
+
+    Args:
+        deleted: checkpoints that were left out because they were deleted meanwhile.
+
+    """
 
     items: tuple[Mapping[str, Any], ...]
-    content: Mapping[str, bytes]
+    content: Content
     next_cursor: str | None
+    deleted: int = 0
 
 
 def put(address: Address, body: Mapping[str, Any]) -> Call[None]:
     # A PUT: storing the same checkpoint again changes nothing.
     return _put(_checkpoint(address), address, body)
+
+
+def put_content(address: Address, content: Mapping[str, str], *, create: bool) -> Call[None]:
+    """Store chunks ahead of what will have them."""
+    body = {**address.owner, "create": create, "content": content}
+    path = f"{_thread(address.thread_id)}/content"
+    return Call("PUT", path, _nothing, {}, json_bytes(body), _JSON)
+
+
+def read_content(
+    session_id: str, digests: Sequence[str], owner: Mapping[str, str]
+) -> Call[tuple[Mapping[str, str], int]]:
+    """Some of these chunks, and how many of the digests were looked up."""
+    body = json_bytes({"chunks": digests[:MOST_READ], **owner})
+    path = f"/v1/sessions/{quote(session_id, safe='')}/saver/content/read"
+    return Call("POST", path, lambda data: (data["content"], int(data["read"])), {}, body, _JSON)
 
 
 def put_writes(address: Address, body: Mapping[str, Any]) -> Call[None]:
@@ -119,7 +143,7 @@ def _post(path: str, body: Mapping[str, Any]) -> Call[None]:
 
 
 def _stored(data: Any) -> Stored:
-    return Stored(tuple(data["items"]), decompressed(data["content"]), data["next_cursor"])
+    return Stored(tuple(data["items"]), Content(data["content"]), data["next_cursor"])
 
 
 def _nothing(_data: Any) -> None:

@@ -8,7 +8,7 @@ however long the thread is.
 import base64
 import hashlib
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -17,6 +17,11 @@ Chunks: TypeAlias = dict[str, bytes]
 
 SHORTEST = 1024
 LONGEST = 16 * 1024
+PART_BYTES = 1024 * 1024
+"""Most bytes of chunks in one request; the service takes 2 MiB."""
+PART_CHUNKS = 4096
+REFERENCE_BYTES = 37
+"""A digest in JSON, with quotes and punctuation."""
 _WINDOW = 8
 # A split where one byte of the hash is 0 and three bits of another are: every 2 KiB on average.
 _RARE = 0b111
@@ -77,12 +82,51 @@ def _rolling_hash(data: bytes) -> bytes:
 
 def compressed(chunks: Mapping[str, bytes], digests: Iterable[str]) -> dict[str, str]:
     """The chunks with these digests, compressed and as text."""
-    return {digest: text_of(zlib.compress(chunks[digest], 9)) for digest in digests}
+    return {digest: text_of(zlib.compress(chunks[digest])) for digest in digests}
 
 
-def decompressed(content: Mapping[str, str]) -> Chunks:
-    """Chunks that the service sent."""
-    return {digest: zlib.decompress(bytes_of(text)) for digest, text in content.items()}
+class Content:
+    """Chunks that the service sent, decompressed when they are first used."""
+
+    def __init__(self, packed: Mapping[str, str]) -> None:
+        self._packed = dict(packed)
+        self._plain: Chunks = {}
+
+    def add(self, packed: Mapping[str, str]) -> None:
+        self._packed.update(packed)
+
+    def missing(self, digests: Iterable[str]) -> list[str]:
+        """Those of `digests` that are not here, each once."""
+        return [digest for digest in dict.fromkeys(digests) if digest not in self._packed]
+
+    def joined(self, digests: Iterable[str]) -> bytes:
+        """The value of these chunks."""
+        return b"".join(map(self._chunk, digests))
+
+    def _chunk(self, digest: str) -> bytes:
+        if digest not in self._plain:
+            self._plain[digest] = zlib.decompress(bytes_of(self._packed[digest]))
+        return self._plain[digest]
+
+
+def parts(packed: Mapping[str, str], most: int = PART_BYTES) -> Iterator[dict[str, str]]:
+    """`packed` in parts that fit into a request each."""
+    part: dict[str, str] = {}
+    left = most
+    for digest, text in packed.items():
+        left -= len(text) + REFERENCE_BYTES
+        if part and (left < 0 or len(part) == PART_CHUNKS):
+            yield part
+            part, left = {}, most - len(text) - REFERENCE_BYTES
+        part[digest] = text
+    if part:
+        yield part
+
+
+def fits(packed: Mapping[str, str], references: int) -> bool:
+    """Whether a request that names this many chunks has room for `packed` too."""
+    size = sum(len(text) + REFERENCE_BYTES for text in packed.values())
+    return len(packed) <= PART_CHUNKS and size + references * REFERENCE_BYTES <= PART_BYTES
 
 
 def text_of(data: bytes) -> str:

@@ -24,7 +24,15 @@ from kemem._sync.sender import Sender
 from kemem.calls import Operation
 from kemem.langgraph import calls
 from kemem.langgraph.calls import PAGE, Stored
-from kemem.langgraph.checkpoints import Prepared, list_parameters, prepare, tuple_of
+from kemem.langgraph.checkpoints import (
+    Prepared,
+    PreparedWrites,
+    chunks_of,
+    list_parameters,
+    prepare,
+    prepare_writes,
+    tuple_of,
+)
 from kemem.langgraph.operations import (
     FailedPuts,
     KnownChunks,
@@ -113,7 +121,8 @@ class KeMemSaver(BaseCheckpointSaver[str]):
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Like `get_tuple`."""
-        return self._first_tuple(await self._run_async(newest(self._address(config))))
+        stored = await self._run_async(newest(self._address(config)))
+        return await asyncio.to_thread(self._first_tuple, stored)
 
     def put(
         self,
@@ -129,7 +138,8 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         Raises:
             NotFoundError: the parent checkpoint or the session was deleted.
             ConflictError: the session has ended, or belongs to another user or agent.
-            ValueError, TypeError: the thread id is invalid, or the metadata are not JSON.
+            ValueError, TypeError: the thread id is invalid, the metadata are not JSON, or the
+                values that change have more than 48 MiB together, as serialized.
             KememError: the service did not answer, or refused.
 
         """
@@ -165,10 +175,12 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         Raises:
             NotFoundError: the checkpoint was deleted, or was not stored in time.
             ConflictError: the thread belongs to another user or agent.
+            ValueError: the writes have more than 48 MiB together, as serialized.
             KememError: the service did not answer, or refused.
 
         """
-        self._run(self._put_writes(config, writes, task_id, task_path))
+        prepared = self._prepared_writes(config, writes, task_id, task_path)
+        self._run(put_writes(prepared, self._known, self._failed))
 
     async def aput_writes(
         self,
@@ -178,7 +190,9 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         task_path: str = "",
     ) -> None:
         """Like `put_writes`."""
-        await self._run_async(self._put_writes(config, writes, task_id, task_path))
+        given = (config, writes, task_id, task_path)
+        prepared = await asyncio.to_thread(self._prepared_writes, *given)
+        await self._run_async(put_writes(prepared, self._known, self._failed))
 
     def list(
         self,
@@ -219,7 +233,7 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         while limit is None or shown < limit:
             rows = PAGE if limit is None else min(limit - shown, PAGE)
             stored = await self._run_async(page(thread_id, params, limit=rows, cursor=cursor))
-            for checkpoint in self._tuples(stored):
+            for checkpoint in await asyncio.to_thread(list, self._tuples(stored)):
                 yield checkpoint
             shown, cursor = shown + len(stored.items), stored.next_cursor
             if cursor is None:
@@ -322,18 +336,31 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         metadata: CheckpointMetadata,
         new_versions: ChannelVersions,
     ) -> Prepared:
-        owner = self._owner(config)
-        return prepare(config, checkpoint, metadata, new_versions, serde=self.serde, owner=owner)
+        return prepare(
+            config,
+            checkpoint,
+            metadata,
+            new_versions,
+            serde=self.serde,
+            owner=self._owner(config),
+            known=self._known.of_thread,
+        )
 
-    def _put_writes(
+    def _prepared_writes(
         self,
         config: RunnableConfig,
         writes: Sequence[tuple[str, Any]],
         task_id: str,
         task_path: str,
-    ) -> Operation[None]:
-        address = self._address(config)
-        return put_writes(address, writes, task_id, task_path, self.serde, self._failed)
+    ) -> PreparedWrites:
+        return prepare_writes(
+            self._address(config),
+            writes,
+            task_id,
+            task_path,
+            serde=self.serde,
+            known=self._known.of_thread,
+        )
 
     def _copy(self, source_id: str, target_id: str) -> Operation[None]:
         return one_call(calls.copy_thread(source_id, target_id, self._owner()))
@@ -348,13 +375,17 @@ class KeMemSaver(BaseCheckpointSaver[str]):
 
     def _tuples(self, stored: Stored) -> Iterator[CheckpointTuple]:
         for item in stored.items:
-            self._known.add(
-                item["thread_id"],
-                (digest for value in item["values"].values() for digest in value["chunks"]),
-            )
+            self._known.add(item["thread_id"], chunks_of(item))
             yield tuple_of(item, stored.content, self.serde)
 
     def _run(self, operation: Operation[Result]) -> Result:
+        try:
+            return self._run_sync(operation)
+        finally:
+            # An error that is kept would keep it open.
+            operation.close()
+
+    def _run_sync(self, operation: Operation[Result]) -> Result:
         if isinstance(self._client, Sender):
             return self._client._run(operation)  # noqa: SLF001 (of this package)
         if self._loop is None or not self._loop.is_running():
@@ -372,9 +403,12 @@ class KeMemSaver(BaseCheckpointSaver[str]):
 
     async def _run_async(self, operation: Operation[Result]) -> Result:
         if isinstance(self._client, Sender):
-            return await asyncio.to_thread(self._client._run, operation)  # noqa: SLF001 (of this package)
+            return await asyncio.to_thread(self._run, operation)
         self._loop = asyncio.get_running_loop()
-        return await self._client._run(operation)  # noqa: SLF001 (of this package)
+        try:
+            return await self._client._run(operation)  # noqa: SLF001 (of this package)
+        finally:
+            operation.close()
 
 
 def _current_loop() -> asyncio.AbstractEventLoop | None:

@@ -33,7 +33,7 @@ def archiving(runtime: Runtime) -> CheckpointArchiving:
 
 
 def archived(count: int) -> dict[str, int]:
-    return {"checkpoints_archived": count, "approvals_expired": 0}
+    return {"checkpoints_archived": count, "approvals_expired": 0, "saver_parts_removed": 0}
 
 
 async def made_old(

@@ -236,6 +236,7 @@ class TestKeys:
             "POST /v1/messages/search",
             "POST /v1/passages/search",
             "POST /v1/sessions/{session_id}/context",
+            "POST /v1/sessions/{session_id}/saver/content/read",
             "POST /v1/sessions/{session_id}/window/trim",
             # What changes an item asks for `write`: tests/store.
             "POST /v1/store/batch",

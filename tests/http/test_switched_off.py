@@ -61,6 +61,7 @@ REFUSED = {
     "PUT /v1/projects/{project_id}/profile",
     "PUT /v1/sessions/{session_id}/saver/checkpoints/{checkpoint_id}",
     "PUT /v1/sessions/{session_id}/saver/checkpoints/{checkpoint_id}/writes",
+    "PUT /v1/sessions/{session_id}/saver/content",
     "PUT /v1/sessions/{session_id}/state",
     "PUT /v1/users/{user_id}/profile",
 }

@@ -155,6 +155,10 @@ OPERATIONS = {
     "PUT /v1/sessions/{session_id}/saver/checkpoints/{checkpoint_id}/writes": Call(
         "write", {"task_id": "t", "writes": [WRITTEN]}
     ),
+    "PUT /v1/sessions/{session_id}/saver/content": Call("write", {"content": {}}),
+    "POST /v1/sessions/{session_id}/saver/content/read": Call(
+        "read", {"chunks": ["d32f61940e393a97752652e84cd2865d"]}
+    ),
     "GET /v1/sessions/{session_id}/saver/checkpoints": Call("read"),
     "GET /v1/saver/checkpoints": Call("read", query={"checkpoint_id": "{checkpoint_id}"}),
     "DELETE /v1/sessions/{session_id}/saver": Call("write"),

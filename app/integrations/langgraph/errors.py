@@ -34,6 +34,19 @@ class SaverContentMissingError(ConflictError):
         )
 
 
+class SaverStepTooLargeError(UnprocessableError):
+    code = "saver_step_too_large"
+    title = "Step too large"
+
+    def __init__(self, what: str, *, size: int, limit: int) -> None:
+        super().__init__(
+            f"{what} take {size} bytes compressed, and at most {limit} are stored; nothing was "
+            "written.",
+            bytes=size,
+            limit=limit,
+        )
+
+
 class InvalidChunkError(UnprocessableError):
     code = "invalid_request"
     title = "Request is not valid"

@@ -150,19 +150,19 @@ class SaverLists:
         return {digest.hex(): (kind, parts) for digest, kind, parts in rows}
 
     async def chunk_bytes(
-        self, steps: Sequence[SaverCheckpoint], chunks: Collection[bytes]
+        self, sessions: Collection[str], chunks: Collection[bytes]
     ) -> dict[bytes, int]:
-        """Bytes of the given chunks of `steps`, by digest; missing chunks are left out."""
-        return await self._chunks(steps, chunks, func.octet_length(SaverChunk.content))
+        """Bytes of the given chunks of `sessions`, by digest; missing chunks are left out."""
+        return await self._chunks(sessions, chunks, func.octet_length(SaverChunk.content))
 
     async def content(
-        self, steps: Sequence[SaverCheckpoint], chunks: Collection[bytes]
+        self, sessions: Collection[str], chunks: Collection[bytes]
     ) -> dict[bytes, bytes]:
-        """The given chunks of `steps`, by digest; missing chunks are left out."""
-        return await self._chunks(steps, chunks, SaverChunk.content)
+        """The given chunks of `sessions`, by digest; missing chunks are left out."""
+        return await self._chunks(sessions, chunks, SaverChunk.content)
 
     async def _chunks(
-        self, steps: Sequence[SaverCheckpoint], chunks: Collection[bytes], column: Any
+        self, sessions: Collection[str], chunks: Collection[bytes], column: Any
     ) -> dict[bytes, Any]:
         if not chunks:
             return {}
@@ -171,7 +171,7 @@ class SaverLists:
             .ext(distinct_on(SaverChunk.digest))
             .where(
                 SaverChunk.tenant_id == self._access.tenant_id,
-                SaverChunk.session_id.in_({step.session_id for step in steps}),
+                SaverChunk.session_id.in_(sessions),
                 SaverChunk.digest == any_(_digests(chunks)),
             )
         )
@@ -196,7 +196,10 @@ def _own_bytes(tenant_id: str, page: Subquery) -> ColumnElement[int]:
         page.c.namespace == SaverWrite.namespace,
         page.c.checkpoint_id == SaverWrite.checkpoint_id,
     )
-    writes = select(func.sum(func.octet_length(SaverWrite.value))).where(*here)
+    written = func.octet_length(SaverWrite.value) + func.coalesce(
+        func.pg_column_size(SaverWrite.chunks), 0
+    )
+    writes = select(func.sum(written)).where(*here)
     channel = func.jsonb_each_text(page.c.channels).table_valued("key", "value")
     # Every step names each chunk of a long list.
     names = (

@@ -8,7 +8,8 @@ import base64
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -37,57 +38,94 @@ Values = Mapping[str, tuple[str, Sequence[bytes]]]
 _FILTER: TypeAdapter[dict[str, Any]] = TypeAdapter(Document)
 
 
-def chunks_of(steps: Sequence[SaverCheckpoint], values: Values) -> set[bytes]:
-    """Digests of the chunks of those values of `steps` that are in `values`."""
-    return {
-        part
-        for digest in {name for step in steps for name in step.channels.values()} & values.keys()
-        for part in values[digest][1]
-    }
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Checkpoints as they were read, newest first."""
+
+    steps: Sequence[SaverCheckpoint]
+    values: Values
+    writes: Sequence[SaverWrite]
+
+    def chunks(self) -> list[dict[bytes, None]]:
+        """For each step, the digests of the chunks of its values and writes, in order."""
+        written: dict[Position, list[bytes]] = {}
+        for write in self.writes:
+            written.setdefault(_position(write), []).extend(write.chunks or ())
+        return [
+            dict.fromkeys(
+                [
+                    *(
+                        part
+                        for digest in step.channels.values()
+                        if digest in self.values
+                        for part in self.values[digest][1]
+                    ),
+                    *written.get(_position(step), ()),
+                ]
+            )
+            for step in self.steps
+        ]
+
+    def first(self, number: int) -> "Listed":
+        """Only the first of the steps."""
+        return replace(self, steps=self.steps[:number])
+
+    def whole(self, held: Collection[bytes]) -> list[SaverCheckpoint]:
+        """The complete steps: those of which nothing was deleted while they were read."""
+        return [
+            step
+            for step, chunks in zip(self.steps, self.chunks(), strict=True)
+            if self.values.keys() >= set(step.channels.values())
+            and all(chunk in held for chunk in chunks)
+        ]
+
+    def fitting(self, sizes: Mapping[bytes, int]) -> int:
+        """How many of the steps fit into a page, each chunk counted once; at least one."""
+        counted: set[bytes] = set()
+        left = PAGE_BYTES
+        for number, chunks in enumerate(self.chunks()):
+            new = chunks.keys() - counted
+            left -= sum(sizes.get(digest, 0) for digest in new)
+            if left < 0 and number:
+                return number
+            counted |= new
+        return len(self.steps)
 
 
-def whole(
-    steps: Sequence[SaverCheckpoint], values: Values, content: Mapping[bytes, bytes]
-) -> list[SaverCheckpoint]:
-    """The complete steps: those of which nothing was deleted while they were read."""
-    return [
-        step
-        for step in steps
-        if values.keys() >= set(step.channels.values())
-        and content.keys() >= chunks_of([step], values)
-    ]
-
-
-def fitting(
-    steps: Sequence[SaverCheckpoint], values: Values, sizes: Mapping[bytes, int]
-) -> Sequence[SaverCheckpoint]:
-    """The first of `steps` whose chunks, each counted once, fit into a page; at least one."""
-    counted: set[bytes] = set()
+def first_chunks(chunks: Iterable[bytes], sizes: Mapping[bytes, int]) -> int:
+    """How many of `chunks` fit into a page; at least one."""
     left = PAGE_BYTES
-    for number, step in enumerate(steps):
-        new = chunks_of([step], values) - counted
-        left -= sum(sizes.get(digest, 0) for digest in new)
+    number = 0
+    for digest in chunks:
+        left -= sizes.get(digest, 0)
         if left < 0 and number:
-            return steps[:number]
-        counted |= new
-    return steps
+            break
+        number += 1
+    return number
+
+
+def _position(row: SaverCheckpoint | SaverWrite) -> Position:
+    return row.checkpoint_id, row.session_id, row.namespace
 
 
 def page_json(
-    steps: Sequence[SaverCheckpoint],
-    values: Values,
-    writes: Sequence[SaverWrite],
-    content: Mapping[bytes, bytes],
-    *,
-    more: bool,
+    listed: Listed, held: Collection[bytes], content: Mapping[bytes, bytes], *, more: bool
 ) -> bytes:
-    """A `SaverPage` as JSON, without steps that were deleted while they were read."""
-    shown = whole(steps, values, content)
-    held = chunks_of(shown, values)
+    """A `SaverPage` as JSON, without steps that were deleted while they were read.
+
+    Args:
+        listed: the steps of the page.
+        held: digests of the chunks that are stored.
+        content: those of them that are in the page.
+        more: whether another page follows.
+
+    """
+    shown = replace(listed, steps=listed.whole(held))
+    theirs = {digest for chunks in shown.chunks() for digest in chunks}
     page = SaverPage(
-        items=_shown(shown, values, writes),
-        content={digest.hex(): packed for digest, packed in content.items() if digest in held},
-        next_cursor=_cursor(steps[-1]) if more else None,
+        items=_shown(shown.steps, shown.values, shown.writes),
+        content={digest.hex(): packed for digest, packed in content.items() if digest in theirs},
+        next_cursor=_cursor(listed.steps[-1]) if more else None,
     )
     return page.model_dump_json(by_alias=True).encode()
 
@@ -99,7 +137,6 @@ def _shown(
 ) -> list[SaverCheckpointRead]:
     pending: dict[Position, list[PendingWriteRead]] = {}
     for write in writes:
-        position = (write.checkpoint_id, write.session_id, write.namespace)
         shown = PendingWriteRead(
             task_id=write.task_id,
             task_path=write.task_path,
@@ -107,8 +144,9 @@ def _shown(
             channel=write.channel,
             type=write.type,
             data=write.value,
+            chunks=None if write.chunks is None else [part.hex() for part in write.chunks],
         )
-        pending.setdefault(position, []).append(shown)
+        pending.setdefault(_position(write), []).append(shown)
     typed = {
         digest: TypedChunks(type=kind, chunks=[part.hex() for part in parts])
         for digest, (kind, parts) in values.items()
@@ -124,7 +162,7 @@ def _shown(
             checkpoint=TypedBlob(type=step.type, data=step.checkpoint),
             metadata=step.metadata_,
             values={name: typed[digest] for name, digest in step.channels.items()},
-            writes=pending.get((step.checkpoint_id, step.session_id, step.namespace), []),
+            writes=pending.get(_position(step), []),
             create_time=step.create_time,
         )
         for step in steps
@@ -175,6 +213,10 @@ def position_of(cursor: str | None) -> Position | None:
 
 CHUNK_BYTES = 64 * 1024
 """Most bytes of a chunk, decompressed."""
+STEP_BYTES = 64 * 1024 * 1024
+"""Most bytes of the new values of a step or the writes of a task, compressed."""
+STAGED_BYTES = 4 * STEP_BYTES
+"""Most bytes of chunks that came ahead in one session: several tasks may write at once."""
 CONTENT_BYTES = 16 * 1024 * 1024
 """Most bytes of all chunks of a request, decompressed."""
 DIGEST_BYTES = 16

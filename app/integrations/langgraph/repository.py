@@ -26,11 +26,22 @@ from app.prompting.checkpoints.models import SaverCheckpoint, SaverChunk, SaverW
 
 
 class Look(NamedTuple):
-    """Digests of values by channel (None without the checkpoint), and the stored chunks."""
+    """What is stored already.
+
+    Args:
+        parent: digests of the parent's values by channel; None without the checkpoint.
+        own: likewise those of the checkpoint itself.
+        chunks: the stored chunks.
+        staged: those of them that nothing has yet.
+        size: bytes of the stored chunks.
+
+    """
 
     parent: dict[str, str] | None
     own: dict[str, str] | None
     chunks: frozenset[bytes]
+    staged: frozenset[bytes]
+    size: int
 
 
 # One round trip, however many values are new.
@@ -80,6 +91,57 @@ _PUT = text(
     bindparam("checkpoint", type_=LargeBinary),
 )
 
+_OWN = (bindparam("tenant_id", type_=String), bindparam("session_id", type_=String))
+
+_STAGE = text(
+    """
+    INSERT INTO saver_chunks AS stored (tenant_id, session_id, digest, content, staged_at)
+    SELECT :tenant_id, :session_id, digest, content, now()
+    FROM unnest(CAST(:chunk_digests AS bytea[]), CAST(:chunk_contents AS bytea[]))
+        AS new (digest, content)
+    ON CONFLICT (tenant_id, session_id, digest) DO UPDATE SET staged_at = excluded.staged_at
+        WHERE stored.staged_at IS NOT NULL
+    RETURNING (xmax = 0) AS new
+    """
+).bindparams(
+    *_OWN,
+    bindparam("chunk_digests", type_=ARRAY(LargeBinary)),
+    bindparam("chunk_contents", type_=ARRAY(LargeBinary)),
+)
+
+_SETTLE = text(
+    """
+    UPDATE saver_chunks SET staged_at = NULL
+    WHERE tenant_id = :tenant_id AND session_id = :session_id AND staged_at IS NOT NULL
+        AND digest = ANY (CAST(:staged AS bytea[]))
+    """
+).bindparams(*_OWN, bindparam("staged", type_=ARRAY(LargeBinary)))
+
+# What a replaced write had may belong to nothing afterwards: housekeeping finds out.
+_STAGE_REPLACED, _SETTLE_WRITTEN = (
+    text(
+        f"""
+        UPDATE saver_chunks SET staged_at = {staged_at}
+        WHERE tenant_id = :tenant_id AND session_id = :session_id {chunks} AND digest IN (
+                SELECT unnest(written.chunks) FROM saver_writes AS written
+                WHERE written.tenant_id = :tenant_id AND written.session_id = :session_id
+                    AND written.namespace = :namespace
+                    AND written.checkpoint_id = :checkpoint_id
+                    AND written.task_id = ANY (CAST(:task_ids AS text[])) {writes}
+            )
+        """
+    ).bindparams(
+        *_OWN,
+        bindparam("namespace", type_=String),
+        bindparam("checkpoint_id", type_=String),
+        bindparam("task_ids", type_=ARRAY(String)),
+    )
+    for staged_at, chunks, writes in (
+        ("now()", "", "AND written.idx < 0"),
+        ("NULL", "AND staged_at IS NOT NULL", ""),
+    )
+)
+
 
 class SaverRepository:
     """Checkpoints of one session, which the caller has found and, to write, locked."""
@@ -88,6 +150,7 @@ class SaverRepository:
         self._db = db
         self._tenant_id = tenant_id
         self._session_id = session_id
+        self._own = {"tenant_id": tenant_id, "session_id": session_id}
 
     def _of(self, table: type[SaverCheckpoint | SaverChunk]) -> ColumnElement[bool]:
         return and_(table.tenant_id == self._tenant_id, table.session_id == self._session_id)
@@ -109,19 +172,55 @@ class SaverRepository:
             )
 
         held = bindparam(None, list(chunks), type_=ARRAY(LargeBinary))
-        stored = select(SaverChunk.digest).where(
-            self._of(SaverChunk), SaverChunk.digest == any_(held)
+        wanted = and_(self._of(SaverChunk), SaverChunk.digest == any_(held))
+        stored = (
+            select(
+                func.array_agg(SaverChunk.digest).label("digests"),
+                func.sum(func.octet_length(SaverChunk.content)).label("size"),
+            )
+            .where(wanted)
+            .subquery()
         )
-        parent, own, here = (
+        staged = select(SaverChunk.digest).where(wanted, SaverChunk.staged_at.is_not(None))
+        row = (
             await self._db.execute(
                 select(
-                    channels(parent_id),
-                    channels(checkpoint_id),
-                    func.array(stored.scalar_subquery()),
+                    channels(parent_id).label("parent"),
+                    channels(checkpoint_id).label("own"),
+                    stored.c.digests,
+                    func.array(staged.scalar_subquery()).label("staged"),
+                    stored.c.size,
                 )
             )
         ).one()
-        return Look(parent, own, frozenset(here))
+        return Look(
+            row.parent,
+            row.own,
+            frozenset(row.digests or ()),
+            frozenset(row.staged),
+            int(row.size or 0),
+        )
+
+    async def staged_bytes(self) -> int:
+        """Bytes of the chunks that nothing has yet."""
+        size = func.sum(func.octet_length(SaverChunk.content))
+        staged = select(size).where(self._of(SaverChunk), SaverChunk.staged_at.is_not(None))
+        return int(await self._db.scalar(staged) or 0)
+
+    async def stage(self, chunks: Mapping[bytes, bytes]) -> int:
+        """Store chunks ahead of what will have them; how many are new. Safe to repeat."""
+        values = {
+            **self._own,
+            "chunk_digests": list(chunks),
+            "chunk_contents": list(chunks.values()),
+        }
+        rows = await self._db.execute(_STAGE, values)
+        return sum(row.new for row in rows)
+
+    async def settle(self, staged: Collection[bytes]) -> None:
+        """Note that something has these chunks now."""
+        if staged:
+            await self._db.execute(_SETTLE, {**self._own, "staged": list(staged)})
 
     async def put(
         self,
@@ -145,8 +244,7 @@ class SaverRepository:
         await self._db.execute(
             _PUT,
             {
-                "tenant_id": self._tenant_id,
-                "session_id": self._session_id,
+                **self._own,
                 "namespace": namespace,
                 "checkpoint_id": checkpoint_id,
                 **columns,
@@ -171,12 +269,8 @@ class SaverRepository:
             SaverCheckpointNotFoundError: the checkpoint is not there.
 
         """
-        own = {
-            "tenant_id": self._tenant_id,
-            "session_id": self._session_id,
-            "namespace": namespace,
-            "checkpoint_id": checkpoint_id,
-        }
+        own = {**self._own, "namespace": namespace, "checkpoint_id": checkpoint_id}
+        tasks = {**own, "task_ids": sorted({row["task_id"] for row in rows})}
         first = [{**own, **row} for row in rows if row["idx"] >= 0]
         last = [{**own, **row} for row in rows if row["idx"] < 0]
         gone = SaverCheckpointNotFoundError(self._session_id, checkpoint_id)
@@ -184,12 +278,15 @@ class SaverRepository:
             if first:
                 await self._db.execute(insert(SaverWrite).on_conflict_do_nothing(), first)
             if last:
+                await self._db.execute(_STAGE_REPLACED, tasks)
                 statement = insert(SaverWrite)
                 replaced = {
                     name: statement.excluded[name]
-                    for name in ("task_path", "channel", "type", "value")
+                    for name in ("task_path", "channel", "type", "value", "chunks")
                 }
                 await self._db.execute(
                     statement.on_conflict_do_update(constraint="saver_writes_pkey", set_=replaced),
                     last,
                 )
+        if last or any(row["chunks"] is not None for row in first):
+            await self._db.execute(_SETTLE_WRITTEN, tasks)

@@ -25,10 +25,15 @@ from app.integrations.langgraph.errors import (
     InvalidSaverFilterError,
     SaverCheckpointNotFoundError,
     SaverContentMissingError,
+    SaverStepTooLargeError,
 )
 from app.integrations.langgraph.schemas import (
     AgentId,
     Namespace,
+    SaverContentDone,
+    SaverContentPut,
+    SaverContentQuery,
+    SaverContentRead,
     SaverCopied,
     SaverCopy,
     SaverPage,
@@ -65,6 +70,7 @@ NamespaceQuery = Annotated[Namespace, Query()]
         SessionEndedError,
         SaverCheckpointNotFoundError,
         SaverContentMissingError,
+        SaverStepTooLargeError,
         InvalidChunkError,
         UserRequiredError,
         UserNotFoundError,
@@ -87,12 +93,52 @@ async def put_saver_checkpoint(
 
 
 @router.put(
+    "/sessions/{session_id}/saver/content",
+    responses=responses_for(
+        SessionNotFoundError,
+        SessionMismatchError,
+        SessionEndedError,
+        SaverStepTooLargeError,
+        InvalidChunkError,
+        UserRequiredError,
+        UserNotFoundError,
+        AgentNotFoundError,
+        IdTakenError,
+        DisabledError,
+        MemoryDisabledError,
+    ),
+)
+async def put_saver_content(
+    session_id: Id, body: SaverContentPut, principal: WriterDep, service: ServiceDep
+) -> SaverContentDone:
+    """Store chunks ahead of the LangGraph checkpoint or writes that will have them.
+
+    For what does not fit into one request. What nothing has within an hour is deleted.
+    """
+    return await service.put_content(principal, session_id, body)
+
+
+@router.post(
+    "/sessions/{session_id}/saver/content/read",
+    responses=responses_for(SessionNotFoundError, SessionMismatchError),
+)
+async def read_saver_content(
+    session_id: Id, body: SaverContentQuery, principal: ReaderDep, service: ServiceDep
+) -> SaverContentRead:
+    """Chunks that a page of LangGraph checkpoints had no room for; some megabytes at a time."""
+    return await service.read_content(principal, session_id, body)
+
+
+@router.put(
     "/sessions/{session_id}/saver/checkpoints/{checkpoint_id}/writes",
     responses=responses_for(
         SessionNotFoundError,
         SessionMismatchError,
         SessionEndedError,
         SaverCheckpointNotFoundError,
+        SaverContentMissingError,
+        SaverStepTooLargeError,
+        InvalidChunkError,
         DisabledError,
         MemoryDisabledError,
     ),

@@ -2,9 +2,16 @@
 
 import base64
 import binascii
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, Field, PlainSerializer, StringConstraints
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    StringConstraints,
+    model_validator,
+)
 
 from app.platform.values.fields import (
     Document,
@@ -81,6 +88,16 @@ class TypedChunks(Schema):
     chunks: Annotated[list[Digest], Field(max_length=100_000)]
 
 
+Content = Annotated[
+    dict[Digest, Blob],
+    Field(
+        max_length=4096,
+        description="Chunks that may be new, compressed with zlib: at most 64 KiB each and 16 MiB "
+        "together, decompressed. What is missing is named by a 409 `saver_content_missing`.",
+    ),
+]
+
+
 class SaverPut(Schema):
     model_config = example(
         user_id="ana",
@@ -108,10 +125,45 @@ class SaverPut(Schema):
     kept: Annotated[list[Name], Field(max_length=10_000)] = Field(
         default=[], description="Channels with the value that they have in the parent."
     )
-    content: Annotated[dict[Digest, Blob], Field(max_length=4096)] = Field(
-        default={},
-        description="Chunks that may be new, compressed with zlib: at most 64 KiB each and 16 MiB "
-        "together, decompressed. What is missing is named by a 409 `saver_content_missing`.",
+    content: Content = {}
+
+
+class SaverContentPut(Schema):
+    model_config = example(
+        user_id="ana",
+        create=True,
+        content={"d32f61940e393a97752652e84cd2865d": "eJxbmptYkJMKAAoWArU="},
+    )
+
+    user_id: Id | None = Field(
+        default=None, description="Opens the session on first use; otherwise it must match."
+    )
+    agent_id: Id | None = None
+    create: bool = Field(
+        default=False,
+        description="Open the session on first use: for a checkpoint without a parent.",
+    )
+    content: Content
+
+
+class SaverContentDone(ReadSchema):
+    session_id: str
+    chunks: int = Field(description="Chunks that were not stored before.")
+
+
+class SaverContentQuery(Schema):
+    model_config = example(chunks=["d32f61940e393a97752652e84cd2865d"])
+
+    chunks: Annotated[list[Digest], Field(max_length=4096)]
+    user_id: UserId | None = None
+    agent_id: AgentId | None = None
+
+
+class SaverContentRead(BaseModel):
+    content: dict[str, Blob] = Field(description="Chunks by digest, compressed with zlib.")
+    read: int = Field(
+        description="How many of the digests were looked up, from the first on: ask for the rest "
+        "again. Those of them that `content` lacks are not stored."
     )
 
 
@@ -128,7 +180,16 @@ class PendingWrite(Schema):
     )
     channel: Name
     type: Kind
-    data: Blob
+    data: Blob = b""
+    chunks: Annotated[list[Digest], Field(max_length=100_000)] | None = Field(
+        default=None, description="Chunks of a large value, which `data` then does not have."
+    )
+
+    @model_validator(mode="after")
+    def _either(self) -> Self:
+        if self.data and self.chunks is not None:
+            raise ValueError("a write has `data` or `chunks`")
+        return self
 
 
 class SaverWritesPut(Schema):
@@ -141,6 +202,7 @@ class SaverWritesPut(Schema):
     user_id: UserId | None = None
     agent_id: AgentId | None = None
     writes: Annotated[list[PendingWrite], Field(max_length=10_000)]
+    content: Content = {}
 
 
 class PendingWriteRead(ReadSchema):
@@ -150,6 +212,7 @@ class PendingWriteRead(ReadSchema):
     channel: str
     type: str
     data: Blob
+    chunks: list[str] | None = Field(description="Chunks of a large value; `data` is empty then.")
 
 
 class SaverCheckpointRead(ReadSchema):
@@ -167,7 +230,11 @@ class SaverCheckpointRead(ReadSchema):
 
 
 class SaverPage(BaseModel):
-    """Checkpoints, and what their values consist of, each chunk once."""
+    """Checkpoints, and what their values and writes consist of, each chunk once.
+
+    Of a single checkpoint with more content than fits, some chunks are left out: read them with
+    `POST /v1/sessions/{session_id}/saver/content/read`.
+    """
 
     items: list[SaverCheckpointRead]
     content: dict[str, Blob] = Field(description="Chunks by digest, compressed with zlib.")

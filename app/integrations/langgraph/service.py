@@ -6,7 +6,7 @@ sees it: a late write is refused, and restores nothing.
 
 import asyncio
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import structlog
@@ -21,24 +21,34 @@ from app.identity.tenants.access import Principal
 from app.integrations.langgraph.errors import (
     SaverCheckpointNotFoundError,
     SaverContentMissingError,
+    SaverStepTooLargeError,
 )
 from app.integrations.langgraph.list_repository import SaverLists, Wanted
 from app.integrations.langgraph.pages import (
     CHUNK_BYTES,
     PAGE_BYTES,
-    Values,
+    STAGED_BYTES,
+    STEP_BYTES,
+    Listed,
     check_content,
-    chunks_of,
-    fitting,
+    first_chunks,
     metadata_of,
     page_json,
     position_of,
     value_digest,
 )
 from app.integrations.langgraph.repository import Look, SaverRepository
-from app.integrations.langgraph.schemas import SaverPut, SaverPutDone, SaverQuery, SaverWritesPut
+from app.integrations.langgraph.schemas import (
+    SaverContentDone,
+    SaverContentPut,
+    SaverContentQuery,
+    SaverContentRead,
+    SaverPut,
+    SaverPutDone,
+    SaverQuery,
+    SaverWritesPut,
+)
 from app.platform.work.unit import Work
-from app.prompting.checkpoints.models import SaverCheckpoint
 from app.prompting.checkpoints.saver_thread_repository import SaverThreadRepository
 
 log = structlog.get_logger()
@@ -74,44 +84,95 @@ class SaverService:
                 session.
             SaverCheckpointNotFoundError: the parent is not there.
             SaverContentMissingError: the request takes content for stored that is not.
+            SaverStepTooLargeError: the values of the request are too large together.
             InvalidChunkError: a chunk is not what its digest says.
             MemoryDisabledError: memory is switched off.
 
         """
         self._work.refuse_disabled()
-        size = sum(len(packed) for packed in body.content.values())
-        checked = (
-            check_content(body.content)
-            if size <= INLINE_BYTES
-            else await asyncio.to_thread(check_content, body.content)
-        )
+        checked = await _checked(body.content)
         channels, values = _named(body)
         async with self._work.write(principal) as unit:
             sessions = SessionRepository(unit.db, principal.access)
-            await self._open(sessions, principal, session_id, body)
+            await self._open(sessions, principal, session_id, body, create=body.parent_id is None)
             saver = SaverRepository(unit.db, principal.tenant_id, session_id)
             needed = {part for _, parts in values.values() for part in parts}
             look = await saver.look(namespace, checkpoint_id, body.parent_id, needed)
             channels |= _kept(session_id, checkpoint_id, body, look)
-            missing = needed - look.chunks - checked.keys()
-            if missing:
-                raise SaverContentMissingError(chunks=missing)
+            new = _new(needed, look, checked, "The values of the step")
             columns = _columns(body) | {"channels": json.dumps(channels)}
-            new = {digest: checked[digest] for digest in needed - look.chunks}
             await saver.put(namespace, checkpoint_id, columns, values, new)
+            await saver.settle(look.staged)
             if look.own is not None and look.own != channels:
                 await SaverThreadRepository(unit.db, principal.tenant_id, session_id).sweep()
         log.debug("saver_checkpoint_put", session_id=session_id)
         return SaverPutDone(session_id=session_id, namespace=namespace, checkpoint_id=checkpoint_id)
 
+    async def put_content(
+        self, principal: Principal, session_id: str, body: SaverContentPut
+    ) -> SaverContentDone:
+        """Store chunks ahead of the checkpoint or the writes that will have them; safe to repeat.
+
+        Nothing shows them before. What nothing has within an hour is deleted.
+
+        Raises:
+            SessionNotFoundError, SessionMismatchError, SessionEndedError, DisabledError,
+            UserRequiredError, UserNotFoundError, AgentNotFoundError, IdTakenError: about the
+                session.
+            SaverStepTooLargeError: too much came ahead in this session.
+            InvalidChunkError: a chunk is not what its digest says.
+            MemoryDisabledError: memory is switched off.
+
+        """
+        self._work.refuse_disabled()
+        checked = await _checked(body.content)
+        async with self._work.write(principal) as unit:
+            sessions = SessionRepository(unit.db, principal.access)
+            await self._open(sessions, principal, session_id, body, create=body.create)
+            saver = SaverRepository(unit.db, principal.tenant_id, session_id)
+            size = await saver.staged_bytes() + sum(map(len, checked.values()))
+            if size > STAGED_BYTES:
+                raise SaverStepTooLargeError(
+                    "The chunks that came ahead in this session", size=size, limit=STAGED_BYTES
+                )
+            new = await saver.stage(checked)
+        return SaverContentDone(session_id=session_id, chunks=new)
+
+    async def read_content(
+        self, principal: Principal, session_id: str, body: SaverContentQuery
+    ) -> SaverContentRead:
+        """The first of the chunks that fit into a page, and how many those are.
+
+        Raises:
+            SessionNotFoundError: the caller has no such session.
+            SessionMismatchError: it is that of another user or agent than the body names.
+
+        """
+        digests = [bytes.fromhex(digest) for digest in body.chunks]
+        async with self._work.read(principal) as db:
+            session = await SessionRepository(db, principal.access).get(session_id)
+            refuse_mismatch(session, Participants(body.user_id, body.agent_id))
+            lists = SaverLists(db, principal.access)
+            sizes = await lists.chunk_bytes([session_id], digests)
+            number = first_chunks(digests, sizes)
+            content = await lists.content([session_id], digests[:number])
+        shown = {digest.hex(): packed for digest, packed in content.items()}
+        return SaverContentRead(content=shown, read=number)
+
     async def _open(
-        self, sessions: SessionRepository, principal: Principal, session_id: str, body: SaverPut
+        self,
+        sessions: SessionRepository,
+        principal: Principal,
+        session_id: str,
+        body: SaverPut | SaverContentPut | SaverWritesPut,
+        *,
+        create: bool,
     ) -> None:
         """Raises SessionEndedError, UserRequiredError."""
         opened = await sessions.open_for_append(
             session_id,
             Participants(body.user_id, body.agent_id),
-            create=self._auto_create and body.parent_id is None,
+            create=self._auto_create and create,
             creator=principal.key_id,
         )
         if opened.session.status == 0:
@@ -130,11 +191,15 @@ class SaverService:
         Raises:
             SessionNotFoundError, SaverCheckpointNotFoundError: it was deleted, or not stored yet.
             SessionMismatchError: the session is that of another user or agent.
+            SaverContentMissingError: the request takes content for stored that is not.
+            SaverStepTooLargeError: the writes are too large together.
+            InvalidChunkError: a chunk is not what its digest says.
             SessionEndedError, DisabledError: the session can only be read.
             MemoryDisabledError: memory is switched off.
 
         """
         self._work.refuse_disabled()
+        checked = await _checked(body.content)
         rows: dict[int, dict[str, Any]] = {}
         for write in body.writes:
             if write.index < 0 or write.index not in rows:
@@ -145,17 +210,18 @@ class SaverService:
                     "channel": write.channel,
                     "type": write.type,
                     "value": write.data,
+                    "chunks": _digests(write.chunks),
                 }
+        needed = {part for row in rows.values() for part in row["chunks"] or ()}
         async with self._work.write(principal) as unit:
-            opened = await SessionRepository(unit.db, principal.access).open_for_append(
-                session_id,
-                Participants(body.user_id, body.agent_id),
-                create=False,
-                creator=None,
-            )
-            if opened.session.status == 0:
-                raise SessionEndedError(session_id)
+            sessions = SessionRepository(unit.db, principal.access)
+            await self._open(sessions, principal, session_id, body, create=False)
             saver = SaverRepository(unit.db, principal.tenant_id, session_id)
+            if needed:
+                look = await saver.look(namespace, checkpoint_id, None, needed)
+                if look.own is None:
+                    raise SaverCheckpointNotFoundError(session_id, checkpoint_id)
+                await saver.stage(_new(needed, look, checked, "The writes of the task"))
             await saver.put_writes(namespace, checkpoint_id, list(rows.values()))
         return SaverPutDone(session_id=session_id, namespace=namespace, checkpoint_id=checkpoint_id)
 
@@ -187,26 +253,60 @@ class SaverService:
                     await SessionRepository(db, principal.access).get(session_id), named
                 )
             lists = SaverLists(db, principal.access, named)
-            listed, more = await lists.list_checkpoints(wanted, start=start, limit=query.limit)
-            values = await lists.values(listed)
-            steps, chunks = await _fitting(lists, listed, values)
-            content = await lists.content(steps, chunks)
-            writes = await lists.writes(steps)
-        more = more or len(steps) < len(listed)
+            steps, more = await lists.list_checkpoints(wanted, start=start, limit=query.limit)
+            listed = Listed(steps, await lists.values(steps), await lists.writes(steps))
+            shown, held, content = await _fitting(lists, listed)
+        more = more or len(shown.steps) < len(steps)
         if sum(map(len, content.values())) <= INLINE_BYTES:
-            return page_json(steps, values, writes, content, more=more)
-        return await asyncio.to_thread(page_json, steps, values, writes, content, more=more)
+            return page_json(shown, held, content, more=more)
+        return await asyncio.to_thread(page_json, shown, held, content, more=more)
 
 
 async def _fitting(
-    lists: SaverLists, steps: Sequence[SaverCheckpoint], values: Values
-) -> tuple[Sequence[SaverCheckpoint], Collection[bytes]]:
-    """The first of `steps` that fit into a page, and their chunks."""
-    chunks = chunks_of(steps, values)
-    if len(steps) <= 1 or len(chunks) * CHUNK_BYTES <= PAGE_BYTES:
-        return steps, chunks
-    held = fitting(steps, values, await lists.chunk_bytes(steps, chunks))
-    return held, chunks_of(held, values)
+    lists: SaverLists, listed: Listed
+) -> tuple[Listed, Collection[bytes], Mapping[bytes, bytes]]:
+    """The steps that fit into a page, the chunks that are stored, and those in the page."""
+    sessions = {step.session_id for step in listed.steps}
+    chunks = list(dict.fromkeys(chunk for chunks in listed.chunks() for chunk in chunks))
+    if len(chunks) * CHUNK_BYTES <= PAGE_BYTES:
+        content = await lists.content(sessions, chunks)
+        return listed, content.keys(), content
+    sizes = await lists.chunk_bytes(sessions, chunks)
+    shown = listed.first(listed.fitting(sizes))
+    chunks = list(dict.fromkeys(chunk for chunks in shown.chunks() for chunk in chunks))
+    content = await lists.content(sessions, chunks[: first_chunks(chunks, sizes)])
+    return shown, sizes.keys(), content
+
+
+def _digests(names: Sequence[str] | None) -> list[bytes] | None:
+    return None if names is None else [bytes.fromhex(name) for name in names]
+
+
+async def _checked(content: Mapping[str, bytes]) -> dict[bytes, bytes]:
+    """Raises InvalidChunkError."""
+    if sum(map(len, content.values())) <= INLINE_BYTES:
+        return check_content(content)
+    return await asyncio.to_thread(check_content, content)
+
+
+def _new(
+    needed: Collection[bytes], look: Look, given: Mapping[bytes, bytes], what: str
+) -> dict[bytes, bytes]:
+    """Those of the needed chunks that are not stored yet.
+
+    Raises:
+        SaverContentMissingError: they are not given either.
+        SaverStepTooLargeError: all together are too large.
+
+    """
+    new = set(needed) - look.chunks
+    missing = new - given.keys()
+    if missing:
+        raise SaverContentMissingError(chunks=missing)
+    size = look.size + sum(len(given[digest]) for digest in new)
+    if size > STEP_BYTES:
+        raise SaverStepTooLargeError(what, size=size, limit=STEP_BYTES)
+    return {digest: given[digest] for digest in new}
 
 
 def _named(

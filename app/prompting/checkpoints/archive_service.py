@@ -1,4 +1,6 @@
-"""Archiving old checkpoints and expiring approvals, as part of the housekeeping."""
+"""Archiving old checkpoints, expiring approvals, and removing parts of LangGraph's checkpoints
+that never came, as parts of the housekeeping.
+"""
 
 import asyncio
 from collections.abc import Callable, Sequence
@@ -9,9 +11,17 @@ from app.platform.database.engine import Database
 from app.prompting.checkpoints.approval_repository import ApprovalExpiry
 from app.prompting.checkpoints.archive_repository import ArchiveRepository, pack, parts_of
 from app.prompting.checkpoints.models import Checkpoint
+from app.prompting.checkpoints.saver_thread_repository import (
+    SaverThreadRepository,
+    count_abandoned,
+    find_abandoned,
+)
 
 BATCH = 20
 """Checkpoints of one transaction, which fit into memory with contents of a mebibyte each."""
+
+PARTS_AGE = timedelta(hours=1)
+"""For how long parts of a LangGraph checkpoint wait for the checkpoint."""
 
 # Columns that live and archived checkpoints have alike.
 _SHARED = (
@@ -44,12 +54,17 @@ class CheckpointArchiving:
             if self._age is not None:
                 archived = await ArchiveRepository(db, tenant_id).count(self._age)
             expired = await ApprovalExpiry(db, tenant_id).count()
-        return {"checkpoints_archived": archived, "approvals_expired": expired}
+            abandoned = await count_abandoned(db, tenant_id, PARTS_AGE)
+        return {
+            "checkpoints_archived": archived,
+            "approvals_expired": expired,
+            "saver_parts_removed": abandoned,
+        }
 
     async def run(
         self, tenant_id: str, *, moved: Callable[[int], None] = lambda _count: None
     ) -> dict[str, int]:
-        """Archive old checkpoints and expire approvals; the number of rows by name.
+        """Archive old checkpoints, expire approvals, remove parts; the number of rows by name.
 
         Safe to repeat and to run twice at once: each checkpoint is archived once.
 
@@ -58,11 +73,13 @@ class CheckpointArchiving:
             moved: called after each batch with its number of rows.
 
         """
-        counts = {"checkpoints_archived": 0, "approvals_expired": 0}
+        counts: dict[str, int] = {}
         for name, step in (
             ("checkpoints_archived", self._archive),
             ("approvals_expired", self._expire),
+            ("saver_parts_removed", self._remove_parts),
         ):
+            counts[name] = 0
             while count := await step(tenant_id):
                 counts[name] += count
                 moved(count)
@@ -80,6 +97,14 @@ class CheckpointArchiving:
     async def _expire(self, tenant_id: str) -> int:
         async with self._database.begin(tenant_id) as db:
             return await ApprovalExpiry(db, tenant_id).expire(limit=1000)
+
+    async def _remove_parts(self, tenant_id: str) -> int:
+        async with self._database.begin(tenant_id) as db:
+            session_id = await find_abandoned(db, tenant_id, PARTS_AGE)
+            if session_id is None:
+                return 0
+            thread = SaverThreadRepository(db, tenant_id, session_id)
+            return await thread.remove_abandoned(PARTS_AGE)
 
 
 def _packed(rows: Sequence[Checkpoint]) -> list[dict[str, Any]]:

@@ -224,11 +224,22 @@ class SaverChunk(TenantOwned, Base):
     """A compressed chunk of values, by the digest of its content; deleted with its last value."""
 
     __tablename__ = "saver_chunks"
-    __table_args__ = (_session(),)
+    __table_args__ = (
+        _session(),
+        Index(
+            "saver_chunks_idx_staged_at",
+            "tenant_id",
+            "session_id",
+            "staged_at",
+            postgresql_where=text("staged_at IS NOT NULL"),
+        ),
+    )
 
     session_id: Mapped[str] = mapped_column(Id, primary_key=True)
     digest: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
     content: Mapped[bytes] = mapped_column(LargeBinary)
+    # When it came ahead of the checkpoint or the writes that will have it; null once they do.
+    staged_at: Mapped[datetime | None]
 
 
 class SaverWrite(TenantOwned, Base):
@@ -255,3 +266,5 @@ class SaverWrite(TenantOwned, Base):
     channel: Mapped[str] = mapped_column(Key)
     type: Mapped[str] = mapped_column(Type)
     value: Mapped[bytes] = mapped_column(LargeBinary)
+    # Digests of the chunks of a large value, which `value` then does not hold.
+    chunks: Mapped[list[bytes] | None] = mapped_column(ARRAY(LargeBinary))

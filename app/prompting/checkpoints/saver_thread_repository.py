@@ -2,15 +2,19 @@
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    Interval,
     String,
     TextClause,
     and_,
     bindparam,
     delete,
+    exists,
+    func,
     literal,
     select,
     text,
@@ -18,6 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.conversation.sessions.models import Session
 from app.prompting.checkpoints.models import (
     SaverCheckpoint,
     SaverChunk,
@@ -152,15 +157,57 @@ SWEEP_VALUES = text(
 SWEEP_CHUNKS = text(
     """
     WITH held AS MATERIALIZED (
-        SELECT DISTINCT part.digest
+        SELECT part.digest
         FROM saver_values AS stored CROSS JOIN LATERAL unnest(stored.chunks) AS part (digest)
+        WHERE stored.tenant_id = :tenant_id AND stored.session_id = :session_id
+        UNION
+        SELECT part.digest
+        FROM saver_writes AS stored CROSS JOIN LATERAL unnest(stored.chunks) AS part (digest)
         WHERE stored.tenant_id = :tenant_id AND stored.session_id = :session_id
     )
     DELETE FROM saver_chunks AS stored
     WHERE stored.tenant_id = :tenant_id AND stored.session_id = :session_id
+        AND stored.staged_at IS NULL
         AND NOT EXISTS (SELECT FROM held WHERE held.digest = stored.digest)
     """
 ).bindparams(bindparam("tenant_id", type_=String), bindparam("session_id", type_=String))
+
+SETTLE = text(
+    """
+    UPDATE saver_chunks SET staged_at = NULL
+    WHERE tenant_id = :tenant_id AND session_id = :session_id AND staged_at < now() - :age
+    RETURNING digest
+    """
+).bindparams(
+    bindparam("tenant_id", type_=String),
+    bindparam("session_id", type_=String),
+    bindparam("age", type_=Interval),
+)
+
+
+async def find_abandoned(db: AsyncSession, tenant_id: str, age: timedelta) -> str | None:
+    """A session, locked, with parts of a checkpoint that has not come for `age`; None without.
+
+    Locked sessions are passed over until the next time.
+    """
+    abandoned = exists().where(
+        SaverChunk.tenant_id == tenant_id,
+        SaverChunk.session_id == Session.session_id,
+        SaverChunk.staged_at < func.now() - age,
+    )
+    return await db.scalar(
+        select(Session.session_id)
+        .where(Session.tenant_id == tenant_id, abandoned)
+        .limit(1)
+        .with_for_update(skip_locked=True)
+    )
+
+
+async def count_abandoned(db: AsyncSession, tenant_id: str, age: timedelta) -> int:
+    """How many chunks came ahead of something that has not come for `age`."""
+    statement = select(func.count()).select_from(SaverChunk)
+    mine = (SaverChunk.tenant_id == tenant_id, SaverChunk.staged_at < func.now() - age)
+    return int(await db.scalar(statement.where(*mine)) or 0)
 
 
 class SaverThreadRepository:
@@ -227,6 +274,17 @@ class SaverThreadRepository:
             await self._sweep()
         return removed
 
+    async def remove_abandoned(self, age: timedelta) -> int:
+        """Delete chunks that came ahead of something that has not come for `age`; how many.
+
+        A chunk that something has after all stays.
+        """
+        abandoned = len((await self._db.execute(SETTLE, {**self._own, "age": age})).all())
+        if abandoned:
+            await self._db.execute(HASHED)
+            await self._db.execute(SWEEP_CHUNKS, self._own)
+        return abandoned
+
     async def sweep(self) -> None:
         """Delete values that no checkpoint has any more, and chunks that no value has."""
         await self._db.execute(HASHED)
@@ -265,12 +323,15 @@ class SaverThreadRepository:
             if table is SaverCheckpoint:
                 named["thread_id"] = thread_id
             columns = [column for column in table.__table__.columns if column.name not in named]
+            rows_of = self._of(table)
+            if table is SaverChunk:
+                rows_of = and_(rows_of, SaverChunk.staged_at.is_(None))
             statement = (
                 insert(table)
                 .from_select(
                     [*named, *(column.name for column in columns)],
                     select(*(literal(value, String) for value in named.values()), *columns).where(
-                        self._of(table)
+                        rows_of
                     ),
                 )
                 .on_conflict_do_nothing()

@@ -1,15 +1,22 @@
 """How values are cut: pure, so anything may be cut."""
 
 import random
+from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kemem.langgraph.chunks import (
     LONGEST,
+    PART_BYTES,
+    PART_CHUNKS,
+    REFERENCE_BYTES,
     SHORTEST,
+    Content,
     compressed,
-    decompressed,
+    fits,
+    parts,
     split,
     split_value,
 )
@@ -67,6 +74,37 @@ def test_average_chunk_has_two_to_six_kibibytes() -> None:
 def test_compressed_chunks_are_restored() -> None:
     value = split_value("msgpack", prose(20_000))
 
-    assert decompressed(compressed(value.chunks, value.digests)) == value.chunks
-    assert b"".join(value.chunks[one] for one in value.digests) == prose(20_000)
+    content = Content(compressed(value.chunks, value.digests))
+    assert content.joined(value.digests) == prose(20_000)
+    assert content.missing([*value.digests, "f", "f"]) == ["f"]
     assert split_value("null", b"").digests == ()
+
+
+@given(st.lists(st.integers(0, 200), max_size=60))
+def test_parts_have_everything_once_and_fit(sizes: list[int]) -> None:
+    packed = {f"{number:032}": "x" * size for number, size in enumerate(sizes)}
+
+    found = list(parts(packed, 300))
+
+    assert [one for part in found for one in part.items()] == [*packed.items()]
+    for part in found:
+        size = sum(len(text) + REFERENCE_BYTES for text in part.values())
+        assert size <= 300 or len(part) == 1
+    # As few as fit: what begins a part had no room in the one before.
+    for before, after in pairwise(found):
+        first = len(next(iter(after.values())))
+        assert sum(map(len, before.values())) + first + REFERENCE_BYTES * (len(before) + 1) > 300
+
+
+@pytest.mark.parametrize(("beyond", "expected"), [(-1, True), (0, True), (1, False)])
+def test_request_has_room_for_so_much(beyond: int, expected: bool) -> None:
+    text = "x" * (PART_BYTES - 11 * REFERENCE_BYTES + beyond)
+
+    assert fits({"a": text}, 10) is expected
+    assert fits({f"{number}": "" for number in range(PART_CHUNKS + beyond)}, 0) is expected
+
+
+def test_as_many_chunks_as_a_request_may_have_are_one_part() -> None:
+    packed = {f"{number}": "" for number in range(PART_CHUNKS + 1)}
+
+    assert [len(part) for part in parts(packed)] == [PART_CHUNKS, 1]
