@@ -63,8 +63,9 @@ from app.prompting.blocks.edit_service import BlockEditService
 from app.prompting.blocks.service import BlockService
 from app.prompting.checkpoints.fork_service import ForkService
 from app.prompting.checkpoints.service import ApprovalService, CheckpointService
-from app.prompting.compaction.compactor import Compactor, chosen_summariser
+from app.prompting.compaction.compactor import Compactor
 from app.prompting.compaction.service import CompactionService
+from app.prompting.compaction.summary_writer import chosen_summariser
 from app.prompting.context.service import (
     ContextRules,
     ContextService,

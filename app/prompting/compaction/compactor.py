@@ -16,7 +16,6 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.pressure import Pressure, beside_tokens, pressure_of
-from app.conversation.messages.window import Window, WindowCut, cut
 from app.conversation.messages.window_repository import WindowRepository, WindowRequest
 from app.conversation.sessions.checkpoint_store import CheckpointStore
 from app.conversation.sessions.jobs import rescue_now
@@ -32,7 +31,6 @@ from app.identity.usage.paid_answers import AnswerPurpose
 from app.identity.usage.quota import Exhausted
 from app.identity.users.repository import UserRepository
 from app.language.llm.errors import ModelUnavailableError
-from app.language.llm.model_catalogue import SummariserCatalogue
 from app.language.llm.summariser import Summariser, Summary, SummaryLine, SummaryRequest
 from app.language.llm.tokens import TokenCounter
 from app.language.text.offload import read_text
@@ -41,7 +39,7 @@ from app.memory.memories.gate import Gate
 from app.platform.jobs.repository import JobRepository
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
-from app.prompting.compaction.eviction import CompactionOptions, Eviction, eviction_of
+from app.prompting.compaction.eviction import CompactionOptions, Eviction, planned
 from app.prompting.compaction.merges import SummaryLimits
 from app.prompting.compaction.models import SessionSummary
 from app.prompting.compaction.repository import SummaryRepository
@@ -151,7 +149,7 @@ class Compactor:
         beside = beside_tokens(session, policy)
         overhead = session.summary_tokens + beside + max(carried, 0)
         plan = partial(
-            _planned, window, policy, overhead, scale=session.token_scale, force=options.force
+            planned, window, policy, overhead, scale=session.token_scale, force=options.force
         )
         long = len(window.messages) > INLINE_MESSAGES
         found, eviction = await asyncio.to_thread(plan) if long else plan()
@@ -331,14 +329,6 @@ async def _attempt(
         return None
 
 
-def _planned(
-    window: Window, policy: WindowPolicy, overhead: int, *, scale: float, force: bool
-) -> tuple[WindowCut, Eviction | None]:
-    """Where to cut, and which of the messages before it leave now."""
-    found = cut(window, policy, overhead=overhead, scale=scale, force=force)
-    return found, eviction_of(window, found)
-
-
 def _is_due(session: Session, policy: WindowPolicy) -> bool:
     """Whether the window is full, also where automatic compaction is switched off."""
     return pressure_of(session, replace(policy, automatic=True)).due
@@ -365,21 +355,3 @@ def _event(session: Session, eviction: Eviction, written: WrittenSummary) -> Eve
         },
         session.user_id,
     )
-
-
-HANDLE = "summary_model"
-"""Its name in the settings of an agent or a tenant."""
-
-
-def chosen_summariser(
-    catalogue: SummariserCatalogue, configs: Sequence[Mapping[str, Any]]
-) -> Summariser:
-    """The summariser for an agent: the first that `configs` name, else the deployment's.
-
-    Raises:
-        UnknownModelError: this deployment does not have it.
-
-    """
-    handles = (config.get(HANDLE) for config in configs)
-    handle = next((handle for handle in handles if isinstance(handle, str) and handle), None)
-    return catalogue.default if handle is None else catalogue.resolve(handle)

@@ -8,6 +8,7 @@ from app.conversation.messages.window import (
     Window,
     WindowCut,
     WindowMessage,
+    cut,
     groups_of,
     leaving_of,
 )
@@ -88,12 +89,12 @@ class Eviction:
         return sum(message.tokens for message in self.messages if message is not self.opening)
 
 
-def eviction_of(window: Window, cut: WindowCut, *, most: int = MOST_MESSAGES) -> Eviction | None:
+def eviction_of(window: Window, found: WindowCut, *, most: int = MOST_MESSAGES) -> Eviction | None:
     """What is to leave now: all that was cut off, or the oldest of it; None when nothing was."""
-    if cut.evict_to_seq is None:
+    if found.evict_to_seq is None:
         return None
-    whole = Eviction(cut.evicted, cut.evict_to_seq, more=False, opening=cut.opening)
-    cut_off = len(window.messages) - len(cut.kept)
+    whole = Eviction(found.evicted, found.evict_to_seq, more=False, opening=found.opening)
+    cut_off = len(window.messages) - len(found.kept)
     if cut_off <= most:
         return whole
     borders = [position for position in groups_of(window).borders() if 0 < position <= most]
@@ -104,3 +105,11 @@ def eviction_of(window: Window, cut: WindowCut, *, most: int = MOST_MESSAGES) ->
             last = window.messages[position - 1].sequence_no
             return Eviction(leaving.evicted, last, more=True, opening=leaving.opening)
     return whole
+
+
+def planned(
+    window: Window, policy: WindowPolicy, overhead: int, *, scale: float, force: bool
+) -> tuple[WindowCut, Eviction | None]:
+    """Where to cut, with the arguments of `cut`, and which of the messages before it leave now."""
+    found = cut(window, policy, overhead=overhead, scale=scale, force=force)
+    return found, eviction_of(window, found)

@@ -19,10 +19,9 @@ from app.prompting.compaction.compactor import (
     CompactionResult,
     CompactionSnapshot,
     Compactor,
-    chosen_summariser,
 )
 from app.prompting.compaction.eviction import CompactionOptions
-from app.prompting.compaction.summary_writer import WrittenSummary
+from app.prompting.compaction.summary_writer import WrittenSummary, chosen_summariser
 
 REASON = "pressure"
 

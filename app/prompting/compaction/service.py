@@ -19,7 +19,6 @@ from app.prompting.compaction.compactor import (
     CompactionResult,
     CompactionSnapshot,
     Compactor,
-    chosen_summariser,
 )
 from app.prompting.compaction.eviction import CompactionOptions
 from app.prompting.compaction.models import SessionSummary
@@ -31,7 +30,7 @@ from app.prompting.compaction.schemas import (
     SummaryQuery,
     SummaryRead,
 )
-from app.prompting.compaction.summary_writer import WrittenSummary
+from app.prompting.compaction.summary_writer import WrittenSummary, chosen_summariser
 
 ROUNDS = 3
 """How often a compaction is tried when messages that it covers are deleted meanwhile."""

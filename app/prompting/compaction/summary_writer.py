@@ -1,10 +1,12 @@
 """Writing the summary of one eviction, and merging what there are too many of. Stores nothing."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from app.conversation.sessions.policy import WindowPolicy
-from app.language.llm.summariser import SummaryLine, SummaryRequest
+from app.language.llm.model_catalogue import SummariserCatalogue
+from app.language.llm.summariser import Summariser, SummaryLine, SummaryRequest
 from app.language.llm.tokens import TokenCounter
 from app.platform.database.base import new_id
 from app.prompting.compaction.eviction import CompactionOptions, Eviction
@@ -120,3 +122,21 @@ class SummaryWriter:
     @property
     def _limits(self) -> SummaryLimits:
         return SummaryLimits.of(self.policy)
+
+
+HANDLE = "summary_model"
+"""Its name in the settings of an agent or a tenant."""
+
+
+def chosen_summariser(
+    catalogue: SummariserCatalogue, configs: Sequence[Mapping[str, Any]]
+) -> Summariser:
+    """The summariser for an agent: the first that `configs` name, else the deployment's.
+
+    Raises:
+        UnknownModelError: this deployment does not have it.
+
+    """
+    handles = (config.get(HANDLE) for config in configs)
+    handle = next((handle for handle in handles if isinstance(handle, str) and handle), None)
+    return catalogue.default if handle is None else catalogue.resolve(handle)
