@@ -257,45 +257,89 @@ class TestSearch:
     @pytest.mark.parametrize(
         ("wanted", "found"),
         [
-            ({"author": "Alice"}, {"doc1", "img1"}),
-            ({"author": "Alice", "score": 10}, {"img1"}),
-            ({"author": {"$eq": "Bob"}}, {"doc2"}),
-            ({"author": {"$ne": "Bob"}}, {"doc1", "img1"}),
-            ({"tags": ["x", "y"]}, {"img1"}),
-            ({"tags": ["y", "x"]}, set()),
-            ({"author": "alice"}, set()),
-            ({"missing": 1}, set()),
-            ({}, {"doc1", "doc2", "img1"}),
+            (
+                {"author": "Alice"},
+                (
+                    "doc1",
+                    "img1",
+                ),
+            ),
+            ({"author": "Alice", "score": 10}, ("img1",)),
+            ({"author": {"$eq": "Bob"}}, ("doc2",)),
+            (
+                {"author": {"$ne": "Bob"}},
+                (
+                    "doc1",
+                    "img1",
+                ),
+            ),
+            ({"tags": ["x", "y"]}, ("img1",)),
+            ({"tags": ["y", "x"]}, ()),
+            ({"author": "alice"}, ()),
+            ({"missing": 1}, ()),
+            (
+                {},
+                (
+                    "doc1",
+                    "doc2",
+                    "img1",
+                ),
+            ),
         ],
         ids=str,
     )
     async def test_filters_compare_whole_values(
-        self, store: BaseStore, wanted: Any, found: set[str]
+        self, store: BaseStore, wanted: Any, found: Any
     ) -> None:
         await self.fill(store)
 
-        assert set(keys(await store.asearch(("test",), filter=wanted))) == found
+        assert set(keys(await store.asearch(("test",), filter=wanted))) == set(found)
 
     @pytest.mark.parametrize(
         ("wanted", "found"),
         [
-            ({"$gt": 4.5}, {"doc2", "img1"}),
-            ({"$gte": 4.5}, {"doc1", "doc2", "img1"}),
-            ({"$lt": 10}, {"doc1", "doc2"}),
-            ({"$lte": 9}, {"doc1", "doc2"}),
-            ({"$gt": 4.5, "$lt": 10}, {"doc2"}),
-            ({"$gte": 10}, {"img1"}),
+            (
+                {"$gt": 4.5},
+                (
+                    "doc2",
+                    "img1",
+                ),
+            ),
+            (
+                {"$gte": 4.5},
+                (
+                    "doc1",
+                    "doc2",
+                    "img1",
+                ),
+            ),
+            (
+                {"$lt": 10},
+                (
+                    "doc1",
+                    "doc2",
+                ),
+            ),
+            (
+                {"$lte": 9},
+                (
+                    "doc1",
+                    "doc2",
+                ),
+            ),
+            ({"$gt": 4.5, "$lt": 10}, ("doc2",)),
+            ({"$gte": 10}, ("img1",)),
         ],
         ids=str,
     )
     async def test_numbers_are_compared_as_numbers(
-        self, store: BaseStore, kind: str, wanted: Any, found: set[str]
+        self, store: BaseStore, kind: str, wanted: Any, found: Any
     ) -> None:
         if kind == "postgres":
             pytest.skip("its release here compares them as texts, which a later one mends")
         await self.fill(store)
 
-        assert set(keys(await store.asearch(("test",), filter={"score": wanted}))) == found
+        assert set(keys(await store.asearch(("test",), filter={"score": wanted}))) == set(found)
 
     async def test_texts_are_compared_as_texts(self, store: BaseStore, kind: str) -> None:
         if kind == "memory":
