@@ -156,6 +156,44 @@ class TestRendered:
             "[file, lease.pdf, 8 bytes, message m1] [audio, wav, 4 bytes, message m1]"
         ) in plain["prompt"].replace(_size(), "1 kB")
 
+    async def test_an_image_that_does_not_fit_the_window_is_named(
+        self, client: AsyncClient
+    ) -> None:
+        await append(client, "s1", with_parts(ASKED, BY_URL, HIS, message_id="m1"))
+        alone = {"memories": False, "corrections": False, "excerpts": False}
+
+        async def shown(tokens: int, render: str = "openai") -> Any:
+            return await context(client, include=alone, window_tokens=tokens, render=render)
+
+        whole = (await shown(4000))["window"]["tokens"]
+        assert whole > UNKNOWN_IMAGE
+        name = {"type": "text", "text": "[image, https://kemem.invalid/dog.png, message m1]"}
+        for tokens, image in ((whole + 1, BY_URL), (whole, BY_URL), (whole - 1, name)):
+            answer = await shown(tokens)
+            assert answer["messages"] == [{"role": "user", "content": [ASKED, image, HIS]}]
+            assert answer["window"]["fits"]
+            assert answer["window"]["tokens"] <= tokens
+        anthropic = await shown(whole - 1, "anthropic")
+        assert anthropic["messages"][0]["content"] == [ASKED, name, HIS]
+
+    async def test_the_newest_image_of_a_long_turn_is_shown(self, client: AsyncClient) -> None:
+        steps: list[dict[str, Any]] = [said("user", "Click on the button.")]
+        for number in range(6):
+            call = {"id": f"c{number}", "function": {"name": "look", "arguments": "{}"}}
+            steps.append({"role": "assistant", "content": "", "tool_calls": [call]})
+            steps.append(with_parts(BY_URL, role="tool", tool_call_id=f"c{number}"))
+        await append(client, "s1", *steps)
+        alone = {"memories": False, "corrections": False, "excerpts": False}
+
+        answer = await context(client, include=alone, window_tokens=1500)
+
+        results = [one["content"] for one in answer["messages"] if one["role"] == "tool"]
+        assert results[-1] == [BY_URL]
+        assert answer["window"]["fits"]
+        assert answer["tokens"] <= 1500
+        for older in results[:-1]:
+            assert "left out" in str(older) or "[image, https://kemem" in str(older)
+
     async def test_what_is_sent_with_the_request_is_rendered_too(self, client: AsyncClient) -> None:
         await opened(client)
         body = {"messages": [with_parts(*ANTHROPICS[:1], HIS)]}

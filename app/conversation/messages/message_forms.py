@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 
 from app.conversation.messages.capture import said_text
 from app.conversation.messages.window import WindowMessage
+from app.language.llm.content_parts import without_media
 from app.language.llm.tokens import TokenCounter, message_tokens
 
 Form = Literal["whole", "cut", "cleared"]
@@ -145,19 +146,31 @@ class MessageForms:
 
     def shown(self, message: WindowMessage, allowed: int | None) -> ShownMessage:
         """As much of a message as fits `allowed` tokens, all of it where that is None; its
-        shortest form where nothing fits.
+        shortest form where nothing fits. Its images and files become names before its text is cut.
         """
         said = self._spoken[message.message_id]
         if message.is_read and (allowed is None or message.tokens <= allowed):
             return ShownMessage(message, said, message.tokens, "whole")
         least = self._shortest(message)
         if message.is_read and allowed is not None and least.form != "whole":
+            named = self._named(said)
+            tokens = self._tokens(named)
+            # Of a text that was not read whole the content is its beginning alone.
+            if tokens <= allowed and message.message_id not in self._ends:
+                return ShownMessage(message, named, tokens, "cut")
             others = [part for part in said.content_parts or () if not said_text("", [part])]
-            for base in (replace(said, content_parts=others or None), least.spoken):
+            beside = replace(said, content_parts=others or None)
+            for base in (beside, self._named(beside), least.spoken):
                 found = self._cut(message, base, allowed)
                 if found is not None:
                     return found
         return least
+
+    def _named(self, said: Spoken) -> Spoken:
+        """The message with a name in place of each image, audio and file."""
+        stored = None if said.sequence_no is None else said.message_id
+        parts = said.content_parts and without_media(said.content_parts, stored)
+        return replace(said, content_parts=parts)
 
     def _cut(self, message: WindowMessage, base: Spoken, allowed: int) -> ShownMessage | None:
         """The ends of its text, as much of them as fits beside the rest of `base`."""

@@ -144,16 +144,19 @@ def _text(budget: str) -> str:
         "jsonb_agg(part) FILTER (WHERE NOT said) AS others "
         "FROM (SELECT part, coalesce(part ->> 'type', 'text') IN ('text', 'input_text', "
         "'output_text') AS said FROM jsonb_array_elements(m.content_parts) AS part) AS part "
-        "WHERE form.is_long AND m.content_parts IS NOT NULL"
+        "WHERE form.is_over AND m.content_parts IS NOT NULL"
     )
     return (
-        "SELECT form.*, parts.others AS parts, CASE WHEN form.is_long "
+        # One that is too long by its images alone is read as it is.
+        "SELECT whole.*, whole.is_over AND (m.content_parts IS NULL "
+        "OR char_length(whole.text) > whole.ends) AS is_long FROM ("
+        "SELECT form.*, parts.others AS parts, CASE WHEN form.is_over "
         "THEN concat_ws(chr(10), nullif(m.content, ''), parts.text) END AS text "
         f"FROM (SELECT seen.is_read, seen.is_read AND {TOKENS.format(m='m')} > {budget} "
-        f"AS is_long, CAST({CHARACTERS} * {budget} AS int4) AS ends "
+        f"AS is_over, CAST({CHARACTERS} * {budget} AS int4) AS ends "
         "FROM (SELECT m.role <> 'tool' OR m.sequence_no "
         ">= least(newest.held_from, step.sequence_no) AS is_read) AS seen) AS form "
-        f"CROSS JOIN LATERAL ({of_parts}) AS parts OFFSET 0"
+        f"CROSS JOIN LATERAL ({of_parts}) AS parts) AS whole OFFSET 0"
     )
 
 
