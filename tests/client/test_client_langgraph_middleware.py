@@ -361,3 +361,51 @@ async def test_reply_is_streamed_and_stored(memory: AsyncMemory) -> None:
     assert [role for role, _ in await stored(memory, "trip")] == [
         "user", "assistant", "tool", "assistant",
     ]  # fmt: skip
+
+
+async def test_model_reads_a_message_on(memory: AsyncMemory) -> None:
+    def script(messages: list[BaseMessage]) -> AIMessage:
+        last = messages[-1]
+        if not isinstance(last, ToolMessage):
+            name, arguments = "look_up", {"word": "500"}
+        elif last.name == "look_up":
+            name, arguments = "message_read", {"number": 3, "offset": 4400}
+        else:
+            return AIMessage("Read.")
+        call = {"name": name, "args": arguments, "id": f"c{len(messages)}"}
+        return AIMessage("", tool_calls=[call])
+
+    model = ScriptedModel(script=script)
+    agent = agent_of(memory, model, message_read=True)
+    done = await agent.ainvoke({"messages": [("user", "Look it up.")]}, at("trips/枫叶"))
+
+    looked_up, read = (one for one in done["messages"] if isinstance(one, ToolMessage))
+    assert looked_up.text[4400:] in read.text
+    assert looked_up.text[:100] not in read.text
+
+
+async def test_parallel_calls_and_large_results_stay_valid(memory: AsyncMemory) -> None:
+    def script(messages: list[BaseMessage]) -> AIMessage:
+        if isinstance(messages[-1], ToolMessage):
+            return AIMessage("Done.")
+        calls = [
+            {"name": "look_up", "args": {"word": word}, "id": f"c{word}"}
+            for word in ("9000", "1", "23000", "2")
+        ]
+        return AIMessage("", tool_calls=calls)
+
+    model = ScriptedModel(script=script)
+    agent = agent_of(memory, model, window_tokens=20_000)
+    done = await agent.ainvoke({"messages": [("user", "Look them up.")]}, at("trip"))
+
+    system, user, call, *results = model.seen[-1]
+    assert (system.type, user.text) == ("system", "Look them up.")
+    assert [one.tool_call_id for one in results] == [one["id"] for one in call.tool_calls]
+    # The thread keeps what the window has no room for, and what the service does not store.
+    whole = [len(one.text) for one in done["messages"][2:6]]
+    assert whole == [len(f"{word}: ") + 9 * int(word) for word in ("9000", "1", "23000", "2")]
+    assert sum(len(one.text) for one in results) < 100_000 < sum(whole)
+    [cut] = [one for one in await memory.messages("trip", None) if one.tool_call_id == "c23000"]
+    kept = cut.content.split("\n[… ")
+    assert len(cut.content) <= 200_000
+    assert int(kept[1].split()[0]) == whole[2] - len(kept[0]) - len(kept[1].split("…]\n")[1])
