@@ -3,20 +3,25 @@
     python langgraph_agent.py THREAD say "Mail Ben that I am late."
     python langgraph_agent.py THREAD approve
     python langgraph_agent.py THREAD look
+    python langgraph_agent.py THREAD say "Read 200 parts"
+    python langgraph_agent.py THREAD resume
 
 Prints a line of JSON: the texts of the thread, whether it waits for approval, what was mailed.
+With AGENT_KILLED_AT=70 the process kills itself while it reads that part.
 """
 
 import asyncio
 import json
 import os
+import random
+import signal
 import sys
 from typing import Any
 
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.types import Command
@@ -40,6 +45,20 @@ def look_up(word: str) -> str:
     return f"{word} 的意思是 {word[::-1]}."
 
 
+def part(number: int) -> str:
+    """Up to 100 kB that are the same each time."""
+    size = 100_000 if number % 10 == 9 else 200 + 97 * number
+    return random.Random(number).randbytes(size // 2).hex()
+
+
+@tool
+def read_part(number: int) -> str:
+    """Read a part of a long file."""
+    if os.environ.get("AGENT_KILLED_AT") == str(number):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return part(number)
+
+
 class ScriptedModel(BaseChatModel):
     """Calls a tool when it is asked to, and otherwise says how much it has read."""
 
@@ -52,7 +71,14 @@ class ScriptedModel(BaseChatModel):
 
     def _generate(self, messages: list[BaseMessage], *_rest: Any, **_options: Any) -> ChatResult:
         last = messages[-1]
-        if isinstance(last, ToolMessage):
+        asked = next(one.text for one in reversed(messages) if isinstance(one, HumanMessage))
+        read = sum(isinstance(one, ToolMessage) for one in messages)
+        if asked.startswith("Read ") and read < int(asked.split()[1]):
+            call = {"name": "read_part", "args": {"number": read}, "id": f"part-{read}"}
+            said = AIMessage("", tool_calls=[call])
+        elif asked.startswith("Read "):
+            said = AIMessage(f"Read {read} parts.")
+        elif isinstance(last, ToolMessage):
             said = AIMessage(f"Done: {last.content}")
         elif last.text.startswith("Mail "):
             arguments = {"to": last.text.split()[1], "text": last.text}
@@ -73,13 +99,15 @@ class ScriptedModel(BaseChatModel):
 def agent_of(saver: KeMemSaver) -> Any:
     return create_agent(
         ScriptedModel(),
-        [send_mail, look_up],
+        [send_mail, look_up, read_part],
         middleware=[HumanInTheLoopMiddleware(interrupt_on={"send_mail": True})],
         checkpointer=saver,
     )
 
 
 def asked(action: str, text: str) -> Any:
+    if action == "resume":
+        return None
     if action == "approve":
         return Command(resume={"decisions": [{"type": "approve"}]})
     return {"messages": [("user", text)]}
@@ -94,20 +122,20 @@ def shown(state: Any) -> dict[str, Any]:
 
 
 def run(thread: str, action: str, text: str) -> dict[str, Any]:
-    config = {"configurable": {"thread_id": thread}}
+    config = {"configurable": {"thread_id": thread}, "recursion_limit": 1000}
     with Memory(timeout=20) as memory:
         agent = agent_of(KeMemSaver(memory, user_id="ana"))
         if action != "look":
-            agent.invoke(asked(action, text), config)
+            agent.invoke(asked(action, text), config, durability="sync")
         return shown(agent.get_state(config))
 
 
 async def run_async(thread: str, action: str, text: str) -> dict[str, Any]:
-    config = {"configurable": {"thread_id": thread}}
+    config = {"configurable": {"thread_id": thread}, "recursion_limit": 1000}
     async with AsyncMemory(timeout=20) as memory:
         agent = agent_of(KeMemSaver(memory, user_id="ana"))
         if action != "look":
-            await agent.ainvoke(asked(action, text), config)
+            await agent.ainvoke(asked(action, text), config, durability="sync")
         return shown(await agent.aget_state(config))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.cli.cli_support import Service, embedded, environment
+from tests.client.langgraph_agent import part
 
 pytestmark = pytest.mark.slow
 
@@ -41,7 +42,7 @@ def start(service: Service, *words: str, **more: str) -> subprocess.CompletedPro
     )
     return subprocess.run(
         [sys.executable, str(AGENT), *words],
-        env=env, capture_output=True, text=True, timeout=120, check=False,
+        env=env, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
 
 
@@ -82,6 +83,29 @@ def test_thread_waiting_for_approval_survives_the_death_of_both_processes(
         assert last["messages"][-1] == "ai: I have read 9 messages."
         other = turn(again, "another", "say", "Hello.", **more)
         assert other["messages"] == ["human: Hello.", "ai: I have read 1 messages."]
+
+
+@pytest.mark.parametrize("kind", ["sync", "async"])
+def test_agent_of_two_hundred_steps_survives_being_killed_twice(folder: Path, kind: str) -> None:
+    more = {"AGENT_ASYNC": "1"} if kind == "async" else {}
+    steps = 200
+    with embedded(folder / "data") as service:
+        killed = start(
+            service, "long/线", "say", f"Read {steps} parts", AGENT_KILLED_AT="70", **more
+        )
+        assert killed.returncode == -signal.SIGKILL
+        killed = start(service, "long/线", "resume", AGENT_KILLED_AT="140", **more)
+        assert killed.returncode == -signal.SIGKILL
+        half = turn(service, "long/线", "look", **more)
+        assert 2 * 138 <= len(half["messages"]) <= 2 * 140 + 2
+
+        done = turn(service, "long/线", "resume", **more)
+
+        results = [f"tool: {part(number)}" for number in range(steps)]
+        assert done["messages"][0] == f"human: Read {steps} parts"
+        assert done["messages"][1::2] == ["ai: "] * steps + [f"ai: Read {steps} parts."]
+        assert done["messages"][2::2] == results
+        assert turn(service, "long/线", "look", **more) == done
 
 
 def test_dead_service_is_an_error_and_nothing_is_half_written(folder: Path) -> None:
