@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import (
     ColumnElement,
+    DateTime,
     Integer,
     LargeBinary,
     ScalarSelect,
@@ -21,6 +22,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.integrations.langgraph.errors import SaverCheckpointNotFoundError
+from app.platform.database.engine import clock_of
 from app.platform.database.failures import conflicts
 from app.prompting.checkpoints.models import SaverCheckpoint, SaverChunk, SaverWrite
 
@@ -96,7 +98,7 @@ _OWN = (bindparam("tenant_id", type_=String), bindparam("session_id", type_=Stri
 _STAGE = text(
     """
     INSERT INTO saver_chunks AS stored (tenant_id, session_id, digest, content, staged_at)
-    SELECT :tenant_id, :session_id, digest, content, now()
+    SELECT :tenant_id, :session_id, digest, content, :staged_at
     FROM unnest(CAST(:chunk_digests AS bytea[]), CAST(:chunk_contents AS bytea[]))
         AS new (digest, content)
     ON CONFLICT (tenant_id, session_id, digest) DO UPDATE SET staged_at = excluded.staged_at
@@ -107,6 +109,7 @@ _STAGE = text(
     *_OWN,
     bindparam("chunk_digests", type_=ARRAY(LargeBinary)),
     bindparam("chunk_contents", type_=ARRAY(LargeBinary)),
+    bindparam("staged_at", type_=DateTime(timezone=True)),
 )
 
 _SETTLE = text(
@@ -137,7 +140,7 @@ _STAGE_REPLACED, _SETTLE_WRITTEN = (
         bindparam("task_ids", type_=ARRAY(String)),
     )
     for staged_at, chunks, writes in (
-        ("now()", "", "AND written.idx < 0"),
+        ("CAST(:staged_at AS timestamptz)", "", "AND written.idx < 0"),
         ("NULL", "AND staged_at IS NOT NULL", ""),
     )
 )
@@ -213,6 +216,7 @@ class SaverRepository:
             **self._own,
             "chunk_digests": list(chunks),
             "chunk_contents": list(chunks.values()),
+            "staged_at": await clock_of(self._db),
         }
         rows = await self._db.execute(_STAGE, values)
         return sum(row.new for row in rows)
@@ -278,7 +282,8 @@ class SaverRepository:
             if first:
                 await self._db.execute(insert(SaverWrite).on_conflict_do_nothing(), first)
             if last:
-                await self._db.execute(_STAGE_REPLACED, tasks)
+                staged_at = await clock_of(self._db)
+                await self._db.execute(_STAGE_REPLACED, {**tasks, "staged_at": staged_at})
                 statement = insert(SaverWrite)
                 replaced = {
                     name: statement.excluded[name]

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
-    Interval,
+    DateTime,
     String,
     TextClause,
     and_,
@@ -23,6 +23,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.sessions.models import Session
+from app.platform.database.engine import clock_of
 from app.prompting.checkpoints.models import (
     SaverCheckpoint,
     SaverChunk,
@@ -175,13 +176,13 @@ SWEEP_CHUNKS = text(
 SETTLE = text(
     """
     UPDATE saver_chunks SET staged_at = NULL
-    WHERE tenant_id = :tenant_id AND session_id = :session_id AND staged_at < now() - :age
+    WHERE tenant_id = :tenant_id AND session_id = :session_id AND staged_at < :before
     RETURNING digest
     """
 ).bindparams(
     bindparam("tenant_id", type_=String),
     bindparam("session_id", type_=String),
-    bindparam("age", type_=Interval),
+    bindparam("before", type_=DateTime(timezone=True)),
 )
 
 
@@ -279,7 +280,8 @@ class SaverThreadRepository:
 
         A chunk that something has after all stays.
         """
-        abandoned = len((await self._db.execute(SETTLE, {**self._own, "age": age})).all())
+        before = await clock_of(self._db) - age
+        abandoned = len((await self._db.execute(SETTLE, {**self._own, "before": before})).all())
         if abandoned:
             await self._db.execute(HASHED)
             await self._db.execute(SWEEP_CHUNKS, self._own)
