@@ -7,7 +7,7 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, func, or_, select
+from sqlalchemy import ColumnElement, Row, and_, case, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.language.llm.reconciler import Agenda, AgendaMemory
@@ -34,7 +34,12 @@ LONGEST_PART = 500
 REST = timedelta(days=7)
 """How long a category that was looked through is left alone, whatever came of it."""
 
-_FRESH = func.greatest(Memory.update_time, Memory.valid_from, Memory.reviewed_at)
+# What was thought to hold for so many days, from when it was said: it may have been read late.
+_TOLD = case(
+    (Memory.expected_valid_days.is_not(None), func.coalesce(Memory.said_at, Memory.update_time)),
+    else_=Memory.update_time,
+)
+_FRESH = func.greatest(_TOLD, Memory.valid_from, Memory.reviewed_at)
 _PERIOD = func.make_interval(0, 0, 0, func.coalesce(Memory.expected_valid_days, VALID_DAYS))
 _DUE_AT = _FRESH + _PERIOD
 _REVIEWED: tuple[Any, ...] = (

@@ -193,7 +193,8 @@ def _said_at(row: Memory) -> datetime:
 
 
 def _fresh(row: Memory) -> datetime:
-    times = (row.update_time, row.valid_from, row.reviewed_at)
+    told = row.said_at if row.expected_valid_days is not None else None
+    times = (told or row.update_time, row.valid_from, row.reviewed_at)
     return max(time for time in times if time is not None)
 
 

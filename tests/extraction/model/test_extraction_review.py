@@ -243,6 +243,21 @@ class TestReview:
 
         assert len(shown(chat)) == due
 
+    @pytest.mark.parametrize(
+        ("said", "expected", "due"),
+        [(9.9, 10, 0), (10.1, 10, 3), (400, 10, 3), (400, None, 0), (None, 10, 0)],
+    )
+    async def test_what_was_read_late_is_due_by_when_it_was_said(
+        self, ana, chat, said, expected, due
+    ):
+        """As an import reads it. What is thought to last waits for ninety days of its own."""
+        ids = await own(ana, 3)
+        said_at = None if said is None else datetime.now(UTC) - timedelta(days=said)
+        await age(ana, ids, 0, expected_valid_days=expected, said_at=said_at)
+        await infer(ana)
+
+        assert len(shown(chat)) == due
+
     @pytest.mark.parametrize("column", ["valid_from", "reviewed_at"])
     @pytest.mark.parametrize(("days", "due"), [(89, 3), (91, 4)])
     async def test_what_began_or_was_reviewed_since_counts_from_then(
