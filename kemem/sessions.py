@@ -212,6 +212,12 @@ class Session(Answer):
     update_time: datetime | None = None
 
 
+def belongs_to(row: Message | Session, owner: Mapping[str, str | None]) -> bool:
+    """Whether it is that of the `user_id` and the `agent_id` that `owner` names, if it does."""
+    user_id, agent_id = owner.get("user_id"), owner.get("agent_id")
+    return row.user_id == (user_id or row.user_id) and row.agent_id == (agent_id or row.agent_id)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionForked(Session):
     """A new session that goes on from a place in another one."""

@@ -14,7 +14,7 @@ from kemem.answers import Answer
 from kemem.calls import Call, Operation, Page, fetch_pages, post
 from kemem.errors import NotFoundError
 from kemem.langgraph.transcript import Transcript, digest_of, key_of, size_of
-from kemem.sessions import Appended, Message
+from kemem.sessions import Appended, Message, belongs_to
 
 BATCH_MESSAGES = 100
 BATCH_BYTES = 1_000_000
@@ -171,7 +171,7 @@ def _tail(
             page: Page[Message] = yield call
         except NotFoundError:
             return [], True
-        if any(_belongs_to_others(row, owner) for row in page.items):
+        if not all(belongs_to(row, owner) for row in page.items):
             return [], True
         rows += page.items
         call = page.following and replace(
@@ -191,11 +191,6 @@ def _is_near(transcript: Transcript, page: Sequence[Message], rows: Sequence[Mes
     # With other ids, a run of messages with the same content shows it.
     twins = (transcript.twin(row.message_id, after=-1) for row in page)
     return len(rows) > RUN and any(twin is not None for twin in twins)
-
-
-def _belongs_to_others(row: Message, owner: Mapping[str, str | None]) -> bool:
-    user_id, agent_id = owner.get("user_id"), owner.get("agent_id")
-    return row.user_id != (user_id or row.user_id) or row.agent_id != (agent_id or row.agent_id)
 
 
 def _delete(transcript: Transcript, rows: Sequence[Message], start: int) -> Operation[list[int]]:

@@ -12,11 +12,11 @@ from agents.memory import SessionSettings
 from kemem._async.sender import AsyncSender
 from kemem._sync.sender import Sender
 from kemem.answers import Answer
-from kemem.calls import Call, Operation, Page, discard, fetch_pages, post
+from kemem.calls import Call, Operation, Page, discard, fetch, fetch_pages, post
 from kemem.context import Context
 from kemem.errors import ConflictError, NotFoundError, UnprocessableError
 from kemem.openai_agents.items import as_part, call_ids, items_of, message_of
-from kemem.sessions import Appended, Message, Session
+from kemem.sessions import Appended, Message, Session, belongs_to
 
 Result = TypeVar("Result")
 
@@ -72,7 +72,7 @@ class KeMemSession:
         most = self.session_settings.limit if limit is None else limit
         if most is not None and most <= 0:
             return []
-        rows = await self._run(_newest(self.session_id, most))
+        rows = await self._run(_newest(self.session_id, self._owner, most))
         items = [item for row in rows for item in items_of(row.raw)]
         return cast("list[TResponseInputItem]", items if most is None else items[-most:])
 
@@ -93,7 +93,7 @@ class KeMemSession:
 
     async def clear_session(self) -> None:
         """Delete all items for good. The session stays, and so do memories extracted from it."""
-        await self._run(_clear(self.session_id))
+        await self._run(_clear(self.session_id, self._owner))
 
     async def recall(self, query: str | Sequence[TResponseInputItem]) -> str:
         """Return what KeMem knows for a query, as a section for the agent's instructions.
@@ -111,8 +111,15 @@ class KeMemSession:
         return await self._client._run(operation)  # noqa: SLF001 (of this package)
 
 
-def _newest(session_id: str, most: int | None) -> Operation[list[Message]]:
-    """The newest messages, oldest first; none of a session that there is not."""
+def _newest(
+    session_id: str, owner: Mapping[str, str | None], most: int | None
+) -> Operation[list[Message]]:
+    """The newest messages, oldest first; none of a session that there is not.
+
+    Raises:
+        ConflictError: they are those of another user or agent.
+
+    """
     rows: list[Message] = []
     call: Call[Page[Message]] | None = fetch_pages(
         Message, "sessions", session_id, "messages", limit=most, order="desc"
@@ -122,6 +129,8 @@ def _newest(session_id: str, most: int | None) -> Operation[list[Message]]:
             page: Page[Message] = yield call
         except NotFoundError:
             return []
+        for row in page.items:
+            _refuse_others(session_id, row, owner)
         rows += page.items
         call = page.following
     return rows[:most][::-1]
@@ -161,7 +170,7 @@ def _batches(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]
 
 
 def _pop(session_id: str, owner: Mapping[str, str | None]) -> Operation[Mapping[str, Any] | None]:
-    rows = yield from _newest(session_id, 1)
+    rows = yield from _newest(session_id, owner, 1)
     if not rows:
         return None
     items = items_of(rows[-1].raw)
@@ -193,26 +202,43 @@ def _whole_calls(session_id: str) -> Operation[list[Message]]:
     return rows[::-1]
 
 
-def _clear(session_id: str) -> Operation[None]:
+def _clear(session_id: str, owner: Mapping[str, str | None]) -> Operation[None]:
     try:
+        yield from _check(session_id, owner)
         yield discard(_Deleted, "sessions", session_id, "messages", lost={}, confirm=True)
     except NotFoundError:
         return
 
 
 def _recall(session_id: str, owner: Mapping[str, str | None], query: str) -> Operation[str]:
-    body = {"query": query or None, "include": {"window": False, "summary": False}}
-    call = post(Context, "sessions", session_id, "context", body=body)
     try:
-        context: Context = yield call
+        yield from _check(session_id, owner)
     except NotFoundError:
         try:
             yield post(Session, "sessions", body={"session_id": session_id, **owner})
         except ConflictError as error:
             if error.code != "id_taken":
                 raise
-        context = yield post(Context, "sessions", session_id, "context", body=body)
+            # Another process was faster.
+            yield from _check(session_id, owner)
+    body = {"query": query or None, "include": {"window": False, "summary": False}}
+    context: Context = yield post(Context, "sessions", session_id, "context", body=body)
     return context.prompt
+
+
+def _check(session_id: str, owner: Mapping[str, str | None]) -> Operation[None]:
+    """Raises NotFoundError; ConflictError: the session is that of another user or agent."""
+    session: Session = yield fetch(Session, "sessions", session_id)
+    _refuse_others(session_id, session, owner)
+
+
+def _refuse_others(
+    session_id: str, row: Message | Session, owner: Mapping[str, str | None]
+) -> None:
+    """Raises ConflictError."""
+    if not belongs_to(row, owner):
+        detail = f"The session {session_id} belongs to another user or agent."
+        raise ConflictError(409, "session_mismatch", detail)
 
 
 def _said(items: Sequence[TResponseInputItem]) -> str:

@@ -183,10 +183,48 @@ async def test_clear_removes_all_items(session: KeMemSession) -> None:
     assert await session.get_items() == [HELLO]
 
 
+@pytest.mark.parametrize("other", [{"user_id": "ben"}, {"user_id": "ana", "agent_id": "other"}])
+@pytest.mark.parametrize(
+    ("method", "arguments"),
+    [
+        ("get_items", []), ("get_items", [1]), ("pop_item", []), ("clear_session", []),
+        ("recall", ["What did she say?"]), ("add_items", [[HELLO]]),
+    ],
+)  # fmt: skip
 async def test_session_of_somebody_else_is_refused(
+    session: KeMemSession,
+    memory_of_acme: AsyncMemory,
+    other: dict[str, str],
+    method: str,
+    arguments: list[Any],
+) -> None:
+    await session.add_items([HELLO, CALL, OUTPUT])
+
+    with pytest.raises(ConflictError) as refused:
+        await getattr(KeMemSession("chat", memory_of_acme, **other), method)(*arguments)
+
+    assert refused.value.code == "session_mismatch"
+    assert await session.get_items() == [HELLO, CALL, OUTPUT]
+
+
+async def test_model_is_not_asked_about_the_session_of_somebody_else(
     session: KeMemSession, memory_of_acme: AsyncMemory
 ) -> None:
     await session.add_items([HELLO])
+    model = ScriptedModel()
+    others = KeMemSession("chat", memory_of_acme, user_id="ben")
 
     with pytest.raises(ConflictError):
-        await KeMemSession("chat", memory_of_acme, user_id="ben").add_items([HELLO])
+        await Runner.run(Agent(name="helper", model=model), "Hi.", session=others, run_config=QUIET)
+
+    assert model.seen == []
+
+
+async def test_empty_session_of_somebody_else_tells_nothing(
+    session: KeMemSession, memory_of_acme: AsyncMemory
+) -> None:
+    await memory_of_acme.add("Her dog is called Biscuit.", user_id="ana", infer=False)
+    assert "Biscuit" in await session.recall("dog")
+
+    with pytest.raises(ConflictError):
+        await KeMemSession("chat", memory_of_acme, user_id="ben").recall("dog")
