@@ -8,6 +8,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
+from app.memory.store.json_values import DIGITS
 from app.memory.store.schemas import (
     KEY_LENGTH,
     LABEL_LENGTH,
@@ -19,7 +20,7 @@ from app.memory.store.schemas import (
     VALUE_BYTES,
     VALUE_DEPTH,
 )
-from app.memory.store.service import ANSWER_BYTES, TEXTS
+from app.memory.store.service import ANSWER_BYTES, LOOKED_AT, TEXTS
 from app.runtime import Runtime
 from tests.support.api import execute, fields, ok, problem
 from tests.support.service import client_of, service
@@ -215,6 +216,8 @@ AT_LIMITS = {
     "length of a key": lambda n: put("枫" * (KEY_LENGTH + n)),
     "bytes of a value": lambda n: put("k", sized(VALUE_BYTES + n)),
     "depth of a value": lambda n: put("k", nested(VALUE_DEPTH - 1 + n)),
+    "digits of an integer": lambda n: put("k", {"v": 1 - 10 ** (DIGITS + n)}),
+    "digits in a filter": lambda n: search(filter={"v": 10 ** (DIGITS + n) - 1}),
     "paths": lambda n: put(index=["a"] * (PATHS + n)),
     "rows of a search": lambda n: search(limit=ROWS + n),
     "namespaces of a list": lambda n: namespaces(limit=ROWS + n),
@@ -249,6 +252,23 @@ class TestLimits:
         assert fields(body) == ["body.operations.1.index"]
         assert len((await values(client))["k"]["v"]) == TEXTS
 
+    async def test_values_that_paths_lead_over(self, client: AsyncClient) -> None:
+        def of_ones(key: str, count: int) -> Any:
+            # The whole, the list, and its elements; every path is written in another way.
+            return put(key, {"v": [1] * (count - 2)}, index=["v[*]", "v.[*]"] * 25)
+
+        await batch(client, of_ones("k", LOOKED_AT - 1))
+        await batch(client, of_ones("k", LOOKED_AT))
+        await batch(client, of_ones("a", LOOKED_AT // 2), of_ones("b", LOOKED_AT // 2))
+
+        for operations in (
+            [get(), of_ones("k", LOOKED_AT + 1)],
+            [of_ones("a", LOOKED_AT // 2), of_ones("b", LOOKED_AT // 2 + 1)],
+        ):
+            response = await client.post("/store/batch", json={"operations": operations})
+            body = problem(response, 422, "too_many_texts")
+            assert (body["limit"], fields(body)) == (LOOKED_AT, ["body.operations.1.index"])
+
     async def test_bytes_of_an_answer(self, client: AsyncClient) -> None:
         fit = ANSWER_BYTES // VALUE_BYTES - 1
         # What PostgreSQL writes of a value has a space more.
@@ -270,7 +290,7 @@ class TestLimits:
         "operation",
         [
             put("a\x00b"), put("k", {"v": "a\x00b"}), put("k", {"a\x00b": 1}),
-            put("k", {"v": 2**63}), put("k", None, "a.b"), put("k", None, ""),
+            put("k", None, "a.b"), put("k", None, ""),
             put("k", None, "a\x00b"), {**put(), "namespace": []}, {**put(), "value": [1]},
             put(ttl_minutes=-1), search(filter={"a": {"$in": [1]}}), search(filter={"a": "\x00"}),
             search(offset=-1), search(limit=-1), namespaces(max_depth=0),
@@ -282,6 +302,20 @@ class TestLimits:
         self, client: AsyncClient, operation: Any
     ) -> None:
         assert await refused(client, operation)
+
+
+@pytest.mark.parametrize(
+    "number", [1e20, -1e22, 1.7976931348623157e308, 5e-324, 0.1, 2**63, -(10**40), 1e-300], ids=str
+)
+async def test_what_was_read_can_be_put_back(client: AsyncClient, number: float) -> None:
+    await batch(client, put("k", {"v": number}))
+    first = await values(client)
+    await batch(client, put("k", first["k"]))
+
+    assert await values(client) == first
+    # JSON has one kind of number: a whole one comes back as an integer.
+    assert type(number)(first["k"]["v"]) == number
+    assert len((await batch(client, search(filter={"v": number})))[0]["items"]) == 1
 
 
 class TestTimeToLive:

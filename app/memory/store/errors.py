@@ -19,10 +19,10 @@ class TooManyTextsError(UnprocessableError):
     code = "too_many_texts"
     title = "Too many texts to index"
 
-    def __init__(self, ordinal: int, found: int, limit: int) -> None:
+    def __init__(self, ordinal: int, limit: int, counted: str) -> None:
+        """Of the operation `ordinal`; `counted` says of what there are more than `limit`."""
         super().__init__(
-            f"The paths in `index` lead to {found} texts of this item, and {limit} are indexed at "
-            "most. Nothing was written.",
+            f"The paths in `index` lead to more than {limit} {counted}. Nothing was written.",
             limit=limit,
             errors=[
                 {"location": ["body", "operations", str(ordinal), "index"], "detail": "too many"}

@@ -11,21 +11,48 @@ from typing import Any
 
 WHOLE = "$"
 
-_TOKEN = re.compile(r"\[[^\]]*\]?|\{[^}]*\}?|[^.\[{]+")
+_STEP = re.compile(r"\[[^\]]*\]?|\{[^}]*\}?|[^.\[{]+")
 
 
-def texts_at(value: Any, path: str) -> list[str]:
-    """The texts at `path`, in order; objects and lists as JSON, nothing for null."""
-    if not path or path == WHOLE:
-        return [_json(value)]
-    return list(_texts(value, tokens(path)))
+class Looks:
+    """How many more values may be looked at, whatever the paths."""
+
+    def __init__(self, most: int) -> None:
+        self._left = most
+
+    def take(self) -> None:
+        """Raises LooksExceededError."""
+        self._left -= 1
+        if self._left < 0:
+            raise LooksExceededError
 
 
-def tokens(path: str) -> list[str]:
-    return _TOKEN.findall(path)
+class LooksExceededError(Exception):
+    """Paths lead to more values than may be looked at."""
 
 
-def _texts(value: Any, rest: Sequence[str]) -> Iterator[str]:
+def texts_at(value: Any, path: Sequence[str], looks: Looks) -> Iterator[str]:
+    """The texts at the steps of a path, in order; objects and lists as JSON, nothing for null.
+
+    Raises LooksExceededError.
+    """
+    if path:
+        yield from _texts(value, path, looks)
+    else:
+        yield _json(value)
+
+
+def steps_of(path: str) -> tuple[str, ...]:
+    """The steps of a path: the same for all ways to write it, and none for the whole value."""
+    return () if path == WHOLE else _steps_of(path)
+
+
+def _steps_of(path: str) -> tuple[str, ...]:
+    return tuple(_STEP.findall(path))
+
+
+def _texts(value: Any, rest: Sequence[str], looks: Looks) -> Iterator[str]:
+    looks.take()
     if not rest:
         yield from _text(value)
         return
@@ -33,18 +60,19 @@ def _texts(value: Any, rest: Sequence[str]) -> Iterator[str]:
     if step.startswith("{"):
         # Several fields end a path, as they do in LangGraph.
         further = []
-    for found in _steps(value, step):
-        yield from _texts(found, further)
+    for found in _reached(value, step, looks):
+        yield from _texts(found, further, looks)
 
 
-def _steps(value: Any, step: str) -> Iterator[Any]:
+def _reached(value: Any, step: str, looks: Looks) -> Iterator[Any]:
     """What one step of a path leads to."""
     if step.startswith("[") and step.endswith("]"):
         if isinstance(value, list):
             yield from _elements(value, step[1:-1])
     elif step.startswith("{") and step.endswith("}"):
         for field in step[1:-1].split(","):
-            yield from _field(value, tokens(field.strip()))
+            looks.take()
+            yield from _field(value, _steps_of(field.strip()))
     elif step == "*":
         yield from value.values() if isinstance(value, dict) else _listed(value)
     elif isinstance(value, dict) and step in value:

@@ -1,9 +1,12 @@
 """Whether PostgreSQL can store a JSON value as it is. Pure."""
 
 import math
-from typing import Any
+from typing import Any, Final
 
-from app.platform.values.fields import LARGEST_INTEGER
+DIGITS: Final = 309
+"""Most digits of an integer: the largest float has so many, and comes back from JSONB as one."""
+
+_LARGEST: Final = 10**DIGITS - 1
 
 
 def check_json(value: Any, *, deepest: int) -> None:
@@ -12,8 +15,8 @@ def check_json(value: Any, *, deepest: int) -> None:
         raise ValueError("is nested too deeply")
     if isinstance(value, str):
         _check_text(value)
-    elif isinstance(value, int) and abs(value) > LARGEST_INTEGER:
-        raise ValueError("numbers must fit into 64 bits")
+    elif isinstance(value, int) and abs(value) > _LARGEST:
+        raise ValueError(f"integers must not have more than {DIGITS} digits")
     elif isinstance(value, float) and not math.isfinite(value):
         raise ValueError("numbers must be finite")
     elif isinstance(value, dict):

@@ -22,7 +22,7 @@ from app.identity.tenants.repository import TenantRepository
 from app.identity.users.repository import UserRepository
 from app.identity.users.service import resolve_subject
 from app.memory.store.errors import StoreAnswerTooLargeError, TooManyTextsError
-from app.memory.store.field_paths import texts_at
+from app.memory.store.field_paths import Looks, LooksExceededError, steps_of, texts_at
 from app.memory.store.namespaces import Spaces, item_id, namespace_of, path_of
 from app.memory.store.repository import PutRow, StoreRepository, TextRow
 from app.memory.store.schemas import (
@@ -46,6 +46,9 @@ ANSWER_BYTES: Final = 16 * 1024 * 1024
 
 TEXTS: Final = 100
 """Most texts of one item that are indexed."""
+
+LOOKED_AT: Final = 200_000
+"""Most values of one request that the paths of its items lead over: about 0.2 s."""
 
 SWEPT: Final = 1000
 """Rows that one transaction deletes."""
@@ -309,16 +312,26 @@ def _changes(body: StoreBatch) -> dict[int, StorePut | StoreDelete]:
 
 def _prepared(changes: Mapping[int, StorePut | StoreDelete]) -> list[_Put]:
     """Raises TooManyTextsError."""
-    puts = []
-    for number, one in changes.items():
-        if not isinstance(one, StorePut):
-            continue
-        found = (text for path in one.index for text in texts_at(one.value, path))
-        texts = list(dict.fromkeys(found))
-        if len(texts) > TEXTS:
-            raise TooManyTextsError(number, len(texts), TEXTS)
-        puts.append(_Put(one, path_of(one.namespace), json.dumps(one.value), texts))
-    return puts
+    looks = Looks(LOOKED_AT)
+    return [
+        _Put(one, path_of(one.namespace), json.dumps(one.value), _indexed(number, one, looks))
+        for number, one in changes.items()
+        if isinstance(one, StorePut)
+    ]
+
+
+def _indexed(number: int, put: StorePut, looks: Looks) -> list[str]:
+    """The texts of an item, each once. Raises TooManyTextsError."""
+    texts: dict[str, None] = {}
+    try:
+        for path in dict.fromkeys(map(steps_of, put.index)):
+            for text in texts_at(put.value, path, looks):
+                texts[text] = None
+                if len(texts) > TEXTS:
+                    raise TooManyTextsError(number, TEXTS, "texts of this item")
+    except LooksExceededError:
+        raise TooManyTextsError(number, LOOKED_AT, "values of the request") from None
+    return list(texts)
 
 
 def _numbered(body: StoreBatch, kind: type[Operation]) -> Numbered[Operation]:
