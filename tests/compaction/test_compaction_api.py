@@ -204,6 +204,21 @@ class TestWhatLeaves:
         assert answer["why_not"] == "open_call" or answer["evicted"]["to_seq"] < 2
         assert (await window(client, "talk"))["in_context_from"] < 2
 
+    async def test_a_call_that_the_user_spoke_after_leaves(self, client):
+        """An agent that crashed inside a call must not let its session overflow."""
+        await policy(client, "talk", budget_tokens=300, automatic=False)
+        call = {"role": "assistant", "content": "", "tool_calls": [{"id": "c1", "name": "pay"}]}
+        await append(client, "talk", "Please pay the bill of the hotel in Lisbon.", call)
+        waits = await compact(client, "talk", force=True)
+        await append(client, "talk", *turns(40))
+
+        answer = await compact(client, "talk")
+
+        assert waits["evicted"] is None
+        assert answer["evicted"]["from_seq"] == 1
+        assert answer["evicted"]["to_seq"] > 2
+        assert (await window(client, "talk"))["tokens"] <= 150
+
     async def test_instructions_in_the_conversation_are_not_summarised_away(self, client):
         rule = "Always answer with exactly two sentences."
         await policy(client, "talk", budget_tokens=400, automatic=False)

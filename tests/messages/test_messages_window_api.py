@@ -244,6 +244,34 @@ class TestTail:
         assert numbers(shown)[-1] == 103
         assert (shown["waiting"], shown["fits"]) == (["b"], True)
 
+    async def test_the_first_call_is_read_with_its_results(
+        self, client: AsyncClient, dsn: str, acme: Caller
+    ) -> None:
+        """After a cut inside a turn the window begins with a call; it must not seem to wait."""
+        calls = {"role": "assistant", "tool_calls": [{"id": "a"}, {"id": "b"}]}
+        done = {"role": "tool", "tool_call_id": "b", "content": "done"}
+        late = {"role": "tool", "tool_call_id": "a", "content": "late"}
+        note = {"role": "system", "content": "Ana came.", "metadata": {"event_type": "login"}}
+        await append(client, "s", "Do it all", calls, done, *[note] * 60, late)
+        await move(dsn, acme, 1)
+        # Some providers give every call of a session the same ids.
+        call = {"role": "assistant", "tool_calls": [{"id": "a"}]}
+        steps = [
+            one
+            for number in range(45)
+            for one in (call, {"role": "tool", "tool_call_id": "a", "content": f"{number} " * 20})
+        ]
+        await append(client, "s", *steps)
+
+        newest = await trim(client, max_tokens=200)
+        ends = await trim(client, "first_last", keep=2, max_tokens=400)
+
+        assert (newest["waiting"], newest["starts_with_user"]) == ([], True)
+        assert numbers(newest)[0] == 1
+        assert all(one > 64 for one in numbers(newest)[1:])
+        assert numbers(ends) == [1, 2, 3, 64, 151, 152, 153, 154]
+        assert ends["waiting"] == []
+
     async def test_instructions_are_read_from_anywhere_the_newest_first(
         self, client: AsyncClient, dsn: str, acme: Caller
     ) -> None:

@@ -67,11 +67,11 @@ class Window:
 
     Args:
         messages: the newest without a gap, and before them, perhaps with gaps: the window's
-            first message, the current request, calls that wait, and instructions; instructions
-            and the opening also from before the pointer.
+            first message with its results, the current request, calls that wait, and
+            instructions; instructions and the opening also from before the pointer.
         pointer: the window begins above this number.
         total: how many messages the window has, with those that were not read.
-        answerable_since: calls made since then may still be answered.
+        answerable_since: calls made since then may still be answered, in the current turn.
         instructions_tokens: what instructions may take that no cut leaves out.
         waiting: ids of calls that wait for an approval, however old they are.
         unbroken_from: from this number on every message was read; None where all were, or where
@@ -94,12 +94,14 @@ class Window:
 
     @property
     def newest(self) -> tuple[WindowMessage, ...]:
-        """As `inside`, and with the opening; without the window's first message and the opening
-        where they are before a gap: next to the newest they would seem to belong to them.
+        """As `inside`, and with the opening; without the window's first message, its results and
+        the opening where they are before a gap: next to the newest they would seem to belong to
+        them.
         """
         inside, opening = self.inside, self.opening
         if len(inside) < self.total:
-            return inside[1:]
+            first = inside[:1]
+            return tuple(message for message in inside[1:] if message.answers not in first[0].calls)
         return inside if opening is None else (opening, *inside)
 
     @property
@@ -155,7 +157,11 @@ class Groups:
 
 
 def groups_of(window: Window) -> Groups:
-    """Pair calls and results; an id that is used again belongs to the newest call before."""
+    """Pair calls and results; an id that is used again belongs to the newest call before.
+
+    A call without a result waits for it until the user speaks again, at most as long as the policy
+    says; with an approval, until that is decided.
+    """
     owner: dict[str, int] = {}
     members: list[tuple[int, ...]] = []
     unanswered: dict[tuple[int, str], WindowMessage] = {}
@@ -170,10 +176,12 @@ def groups_of(window: Window) -> Groups:
             members[made_by] = (*members[made_by], place)
             for one in members[made_by]:
                 members[one] = members[made_by]
+    current = max((at for at, one in enumerate(window.messages) if one.role == "user"), default=-1)
     waits = {
         place
         for (place, call), message in unanswered.items()
-        if call in window.waiting or message.create_time >= window.answerable_since
+        if call in window.waiting
+        or (place > current and message.create_time >= window.answerable_since)
     }
     given_up = {place for place, _ in unanswered} - waits
     return Groups(tuple(members), frozenset(waits), frozenset(given_up))

@@ -68,7 +68,7 @@ class WindowRequest:
 
     Args:
         policy: of the session.
-        now: the time; calls without an answer for long are not waited for.
+        now: the time; calls without a result for long are not waited for.
 
     """
 

@@ -86,7 +86,7 @@ def tail_rows(
     """The newest end of the window, and what any choice from it needs, oldest first.
 
     These are the messages that fit the budget in their shortest forms, and MOST_BYTES, with one
-    more, the window's first message, the opening, the current request, the newest call of the
+    more, the opening, the current request, the window's first message, the newest call of the
     current turn and calls that wait for an approval, with their results, and the newest
     instructions, wherever they stand.
 
@@ -105,7 +105,7 @@ def tail_rows(
     own = f"m.tenant_id = {tenant} AND m.session_id = {session}.session_id"
     others = " UNION ALL ".join(
         [
-            _first_number(tenant, session),
+            _first_numbers(tenant, session),
             f"SELECT CAST({session}.last_user_seq AS int8)",
             f"SELECT CAST({session}.opening_seq AS int8)",
             _step_numbers(tenant, session),
@@ -215,14 +215,30 @@ def _step_numbers(tenant: str, session: str) -> str:
     )
 
 
-def _first_number(tenant: str, session: str) -> str:
+def _first_numbers(tenant: str, session: str) -> str:
+    """The window's first message and, where it calls, its results: one for each call."""
+    of_stretch = (
+        f"SELECT m.sequence_no, m.tool_calls FROM messages AS m WHERE {_inside(tenant, session)} "
+        "ORDER BY m.sequence_no LIMIT 1"
+    )
     first = (
-        f"SELECT m.sequence_no FROM messages AS m WHERE {_inside(tenant, session)} "
+        f"SELECT of_stretch.* FROM {_stretches(session)} "
+        f"CROSS JOIN LATERAL ({of_stretch}) AS of_stretch ORDER BY of_stretch.sequence_no LIMIT 1"
+    )
+    # Rows of older releases may hold anything here.
+    calls = (
+        "jsonb_array_elements(CASE WHEN jsonb_typeof(first.tool_calls) = 'array' "
+        "THEN first.tool_calls END) AS call"
+    )
+    result = (
+        f"SELECT m.sequence_no FROM messages AS m WHERE m.tenant_id = {tenant} "
+        f"AND m.session_id = {session}.session_id AND m.tool_call_id = call ->> 'id' "
+        f"AND m.sequence_no > first.sequence_no AND NOT m.sequence_no <@ {session}.set_aside "
         "ORDER BY m.sequence_no LIMIT 1"
     )
     return (
-        f"SELECT min(first.sequence_no) FROM {_stretches(session)} "
-        f"CROSS JOIN LATERAL ({first}) AS first"
+        f"SELECT unnest(first.sequence_no || ARRAY(SELECT result.sequence_no FROM {calls} "
+        f"CROSS JOIN LATERAL ({result}) AS result)) FROM ({first}) AS first"
     )
 
 

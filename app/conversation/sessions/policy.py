@@ -49,7 +49,8 @@ class WindowPolicy:
         automatic: whether it is compacted automatically.
         reserved_tokens: what the caller adds that is stored nowhere: system prompt, tools.
         summary_words: how long a summary may be.
-        approval_hours: how long a call without a result is waited for.
+        approval_hours: how long an approval, or in the current turn a call without a result, is
+            waited for.
         checkpoint_every: messages between two checkpoints; 0 for none. A turn has two or more.
 
     """

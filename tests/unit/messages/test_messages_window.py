@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import astuple, replace
+from datetime import datetime
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from app.conversation.sessions.policy import Trigger, WindowPolicy
 from app.prompting.compaction.eviction import eviction_of
 from tests.unit.messages.window_support import (
     LONG_AGO,
+    NOW,
     assistant,
     call,
     ids,
@@ -113,11 +115,11 @@ class TestCut:
 
         assert found.evict_to_seq == 8
 
-    def test_a_call_that_waits_is_never_evicted(self) -> None:
-        """A pending approval keeps its place, whatever comes after it."""
+    def test_a_call_that_waits_for_an_approval_is_never_evicted(self) -> None:
+        """It keeps its place, whatever comes after it."""
         messages = [*turns(2), user(), call("a"), *turns(8)]
 
-        found = cut(window(*messages), policy(60))
+        found = cut(window(*messages, waiting="a"), policy(60))
 
         # The budget is broken already, so the request leaves the window; it is shown if it fits.
         assert found.evict_to_seq == 5
@@ -143,22 +145,38 @@ class TestCut:
         self, fields: dict[str, Any], besides: dict[str, Any]
     ) -> None:
         """From the request before the call on there are 180 tokens, besides what else there is."""
-        whole = window(*turns(2), user(), call("a"), *turns(8))
+        whole = window(*turns(2), user(), call("a"), *turns(8), waiting="a")
         less = fields | {"budget": fields["budget"] - 1}
 
         assert cut(whole, policy(**fields), **besides).evict_to_seq == 4
         assert cut(whole, policy(**less), **besides).evict_to_seq == 5
 
     def test_a_window_that_begins_with_one_says_why_it_stays(self) -> None:
-        found = cut(window(call("a"), *turns(8)), policy(60))
+        found = cut(window(call("a"), *turns(8), waiting="a"), policy(60))
 
         assert (found.evict_to_seq, found.reason) == (None, "open_call")
 
-    def test_a_call_that_nobody_answered_for_long_holds_nothing_up(self) -> None:
-        """An agent that crashed must not let its session overflow for ever."""
-        messages = [user(), call("a", moment=LONG_AGO), *turns(8)]
+    def test_a_call_that_the_user_spoke_after_holds_nothing_up(self) -> None:
+        """An agent that crashed must not let its session overflow."""
+        messages = [user(), call("a"), *turns(30, 100)]
 
-        assert cut(window(*messages), policy(60)).evict_to_seq == 16
+        found = cut(window(*messages), policy(4000))
+
+        assert found.reason == "cut"
+        assert ids(found.evicted).startswith("1 2 3")
+        assert sum(one.tokens for one in found.kept) <= 2000
+
+    def test_until_the_user_speaks_a_call_is_waited_for(self) -> None:
+        messages = [*turns(2), call("a"), assistant(50)]
+
+        assert cut(window(*messages), policy(60)).evict_to_seq == 4
+        assert cut(window(*messages, user()), policy(60)).evict_to_seq == 6
+
+    def test_in_the_current_turn_it_holds_nothing_up_after_a_long_time(self) -> None:
+        run = [call("a", moment=LONG_AGO), *steps(8)]
+
+        assert cut(window(user(), *run), policy(60)).evict_to_seq == 16
+        assert cut(window(user(), call("a"), *steps(8)), policy(60)).evict_to_seq is None
 
     def test_one_that_waits_for_an_approval_does_so_however_old_it_is(self) -> None:
         messages = [*turns(1), user(), call("a", moment=LONG_AGO), *turns(8)]
@@ -168,7 +186,7 @@ class TestCut:
     def test_of_several_calls_one_answer_is_not_enough(self) -> None:
         messages = [*turns(2), user(), call("ab"), result("a"), *turns(8)]
 
-        assert cut(window(*messages), policy(60)).evict_to_seq == 5
+        assert cut(window(*messages, waiting="b"), policy(60)).evict_to_seq == 5
 
     def test_instructions_are_carried_and_not_summarised(self) -> None:
         """A system message inside the list was summarised away."""
@@ -502,18 +520,31 @@ class TestLastTokens:
     def test_a_call_that_waits_is_shown_from_anywhere(self) -> None:
         messages = [user(), call("ab"), result("a"), *turns(9)]
 
-        trimmed = trim(window(*messages), last_tokens, 60)
+        trimmed = trim(window(*messages, waiting="b"), last_tokens, 60)
 
         assert ids(trimmed.messages).startswith("2 3")
         assert trimmed.waiting == ("b",)
 
-    def test_a_call_that_nobody_will_answer_is_not_shown(self) -> None:
-        messages = [user(), call("ab", moment=LONG_AGO), result("a"), *turns(1)]
+    @pytest.mark.parametrize("moment", [NOW, LONG_AGO])
+    def test_a_call_that_the_user_spoke_after_is_not_shown(self, moment: datetime) -> None:
+        messages = [user(), call("ab", moment=moment), result("a"), *turns(1)]
 
         trimmed = trim(window(*messages), last_tokens, PLENTY)
 
         assert ids(trimmed.messages) == "1 4 5"
         assert trimmed.waiting == ()
+        assert [(one.first, one.last) for one in trimmed.ranges] == [(2, 3)]
+
+    def test_until_then_it_is_shown_as_one_that_waits(self) -> None:
+        trimmed = trim(window(user(), call("ab"), result("a"), assistant()), last_tokens, PLENTY)
+
+        assert ids(trimmed.messages) == "1 2 3 4"
+        assert trimmed.waiting == ("b",)
+
+    def test_a_result_that_comes_after_the_user_spoke_brings_its_call_back(self) -> None:
+        whole = window(user(), call("a"), user(), result("a"), assistant())
+
+        assert ids(trim(whole, last_tokens, PLENTY).messages) == "1 2 3 4 5"
 
 
 class TestOpenings:
@@ -572,6 +603,21 @@ class TestGaps:
         parts = window(*turns(1)[:1], *turns(1), total=40)
 
         assert ids(trim(parts, pick, PLENTY).messages) == shown
+
+    @pytest.mark.parametrize(
+        ("pick", "shown"),
+        [(last_tokens, "5 6 7"), (last_messages(3), "5 6 7"), (message_fraction(1.0), "5 6 7"),
+         (first_last(2), "1 2 3 4 5 6 7")],
+    )  # fmt: skip
+    def test_so_do_its_results(self, pick: Pick, shown: str) -> None:
+        """A window that begins inside a turn begins with a call."""
+        run = [call("ab"), result("b"), result("a"), user(), *steps(1)]
+        parts = window(user(), *run, pointer=1, total=40)
+
+        trimmed = trim(parts, pick, PLENTY)
+
+        assert ids(trimmed.messages) == shown
+        assert trimmed.waiting == ()
 
     def test_without_a_gap_it_is_one_of_them(self) -> None:
         assert ids(trim(window(*turns(2)), last_tokens, PLENTY).messages) == "1 2 3 4"
