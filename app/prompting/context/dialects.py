@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from app.conversation.messages.message_forms import Spoken
 from app.language.llm.content_parts import text_with_placeholders
+from app.language.llm.tool_arguments import read_arguments
 from app.language.text.prompt_text import escape_line
 from app.prompting.context.part_dialects import anthropic_parts, openai_parts
 
@@ -48,10 +49,7 @@ class Call:
         """The arguments as an object, as Anthropic wants them."""
         value = self.arguments
         if isinstance(value, str):
-            try:
-                value = json.loads(value) if value.strip() else {}
-            except ValueError:
-                value = {"arguments": value}
+            value = read_arguments(value) if value.strip() else {}
         return value if isinstance(value, dict) else {"arguments": value}
 
 
