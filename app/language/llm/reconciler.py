@@ -130,7 +130,7 @@ class Agenda:
     """What a model looks at besides, in a call that is made anyway.
 
     Args:
-        today: the day of the call.
+        today: the day on which the newest of the statements was said.
         due: memories nobody has spoken of for long, the stalest first.
         parts: memories of one type, some of which may be one matter in pieces.
 

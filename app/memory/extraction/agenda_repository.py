@@ -7,7 +7,19 @@ from dataclasses import asdict
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Row, and_, case, func, or_, select
+from sqlalchemy import (
+    ColumnElement,
+    Date,
+    DateTime,
+    Row,
+    and_,
+    case,
+    cast,
+    func,
+    literal,
+    or_,
+    select,
+)
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.language.llm.reconciler import Agenda, AgendaMemory
@@ -19,9 +31,6 @@ from app.memory.memories.models import Memory
 from app.memory.memories.owner import MemoryOwner
 from app.memory.memories.repository import bucket, current
 from app.memory.memories.visibility_sql import visible
-
-FEWEST_DUE = 3
-"""So few old memories are not worth a model's attention."""
 
 MOST_DUE = 20
 CROWDED = 8
@@ -46,7 +55,6 @@ _REVIEWED: tuple[Any, ...] = (
     Memory.memory_id, Memory.version, Memory.content, Memory.memory_type, Memory.confidence,
     Memory.source, Memory.scope, Memory.scope_id, Memory.expected_valid_days,
     func.coalesce(Memory.valid_from, Memory.said_at, Memory.create_time).label("since"),
-    func.date_part("day", func.now() - _FRESH).label("days"),
 )  # fmt: skip
 
 
@@ -57,17 +65,23 @@ class AgendaRepository:
         self._db = db
         self._access = state.request.principal.access
         self._owners = list(state.buckets)
+        said = [turn.said_at for turn in state.request.reading.turns]
+        # What is read late is looked at as of when it was said: what was ahead then is not over.
+        latest = literal(max(said, default=None), DateTime(timezone=True))
+        self._today = func.least(func.now(), latest)
+        days = func.date_part("day", self._today - _FRESH).label("days")
+        self._reviewed: tuple[Any, ...] = (*_REVIEWED, days)
 
     async def agenda(self) -> AgendaSnapshot:
         """What is stale in the run's buckets, and the largest category that has not been looked
-        through lately; nothing where there is too little of it.
+        through lately, where there is enough of it.
         """
         owners = self._owners
         if not owners:
             return AgendaSnapshot()
         due = await self._due(owners)
         parts = await self._parts(owners)
-        today = (await self._db.scalars(select(func.current_date()))).one()
+        today = (await self._db.scalars(select(cast(self._today, Date)))).one()
         return AgendaSnapshot(
             Agenda(
                 today,
@@ -92,13 +106,12 @@ class AgendaRepository:
         thought to hold, 90 days unless it was told otherwise.
         """
         rows = await self._db.execute(
-            select(*_REVIEWED)
-            .where(self._derived(owners), func.now() > _DUE_AT)
+            select(*self._reviewed)
+            .where(self._derived(owners), self._today > _DUE_AT)
             .order_by(_DUE_AT, Memory.memory_id)
             .limit(MOST_DUE)
         )
-        found = _agenda_entries(rows, owners)
-        return found if len(found) >= FEWEST_DUE else {}
+        return _agenda_entries(rows, owners)
 
     def _mergeable(self, owners: Sequence[MemoryOwner]) -> ColumnElement[bool]:
         """What a merge would not take from anybody: the value of an attribute must stay one to
@@ -137,7 +150,7 @@ class AgendaRepository:
             if category(owner, memory_type) in resting:
                 continue
             rows = await self._db.execute(
-                select(*_REVIEWED)
+                select(*self._reviewed)
                 .where(self._mergeable([owner]), Memory.memory_type == memory_type)
                 .order_by(Memory.create_time.desc(), Memory.memory_id.desc())
                 .limit(MOST_PARTS)

@@ -35,7 +35,7 @@ from tests.support.openai_server import (
     refusal,
 )
 from tests.support.patience import PATIENCE
-from tests.support.working import make_due, working
+from tests.support.working import extracted, make_due, working
 
 TEA = "The user drinks green tea in the morning."
 COFFEE = "The user drinks black coffee in the morning."
@@ -222,12 +222,13 @@ class TestReview:
         ok(await ana.patch(f"/memories/{ids[0]}", json={"status": "active"}))
         assert (await memory(ana, ids[0]))["status"] == "active"
 
-    @pytest.mark.parametrize(("count", "due"), [(2, 0), (3, 3), (4, 4)])
-    async def test_it_takes_three(self, ana, chat, count, due):
+    @pytest.mark.parametrize("count", [1, 2])
+    async def test_one_is_enough(self, ana, chat, count):
         await own(ana, count, days=100)
         await infer(ana)
 
-        assert len(shown(chat)) == due
+        assert len(shown(chat)) == count
+        assert [schema_name_of(one) for one in chat.requests] == ["memories", "decisions"]
 
     @pytest.mark.parametrize(
         ("days", "expected", "due"),
@@ -257,6 +258,28 @@ class TestReview:
         await infer(ana)
 
         assert len(shown(chat)) == due
+
+    @pytest.mark.parametrize(("read", "due"), [(60, 0), (40, 3), (0, 3)])
+    async def test_what_is_read_late_is_looked_at_as_of_when_it_was_said(
+        self, ana, chat, worker, read, due
+    ):
+        """What was ahead at the time is not over. Said 100 days ago for 50 days."""
+        ids = await own(ana, 3)
+        said = datetime.now(UTC) - timedelta(days=100)
+        await age(ana, ids, 0, expected_valid_days=50, said_at=said)
+        then = datetime.now(UTC) - timedelta(days=read)
+        message = {
+            "role": "user",
+            "content": COFFEE,
+            "metadata": {"client_time": then.isoformat()},
+        }
+        await append(ana, "talk", message)
+        await extracted(ana, "talk")
+
+        assert len(shown(chat)) == due
+        if due:
+            [today] = [line["date"] for line in lines_of(asked(chat)[0], "today")]
+            assert today == then.date().isoformat()
 
     @pytest.mark.parametrize("column", ["valid_from", "reviewed_at"])
     @pytest.mark.parametrize(("days", "due"), [(89, 3), (91, 4)])
