@@ -1,12 +1,18 @@
 """A model puts texts aside, with tags and a date, and finds them again."""
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from httpx import AsyncClient
 
-from tests.support.api import append, every_page, ok
+from app.prompting.documents.archive_service import archive_id
+from app.runtime import Runtime
+from tests.support.api import append, every_page, execute, fields, ok, problem
+from tests.support.service import client_of
+from tests.support.tenants import Caller, make_key
 from tests.support.tools import called, refusal, result
 
 SOUP = "Grandmother's soup: leeks, potatoes and cream, an hour on a small flame."
@@ -164,6 +170,61 @@ async def test_nothing_is_put_aside_where_nothing_is_remembered(
 
     assert "switched off" in await refusal(talk, "passage_insert", {"content": SOUP})
     assert await every_page(talk, "/folders", user_id="ana") == []
+
+
+class TestOfAnother:
+    @pytest.fixture
+    async def ben(self, app: FastAPI, runtime: Runtime, acme: Caller) -> AsyncIterator[AsyncClient]:
+        key = await make_key(runtime, acme.tenant_id, "write", user_id="ben")
+        async with client_of(app, key.key) as opened:
+            yield opened
+
+    async def test_no_client_chooses_the_id_of_an_archive(
+        self, talk: AsyncClient, ben: AsyncClient
+    ) -> None:
+        body = {"folder_name": "Mine", "scope": "user", "user_id": "ben"}
+        taken = {"folder_id": archive_id("ana")}
+
+        for caller in (ben, talk):
+            told = problem(await caller.post("/folders", json=body | taken), 422, "invalid_request")
+            assert fields(told) == ["body.folder_id"]
+
+        ok(await ben.post("/folders", json=body | {"folder_id": "fld_archiv"}), 201)
+        await put(talk)
+
+    @pytest.mark.parametrize("scope", ["user", "agent"])
+    async def test_where_an_import_has_taken_it_the_model_is_told(
+        self, talk: AsyncClient, dsn: str, acme: Caller, scope: str
+    ) -> None:
+        agent_id = ok(await talk.get("/sessions/s2"))["agent_id"]
+        owner = {"user": {"user_id": "ben"}, "agent": {"agent_id": agent_id}}[scope]
+        body = {"folder_id": "f1", "folder_name": "Mine", "scope": scope} | owner
+        ok(await talk.post("/folders", json=body), 201)
+        statement = "UPDATE folders SET folder_id = $2 WHERE tenant_id = $1"
+        await execute(dsn, statement, acme.tenant_id, archive_id("ana"))
+
+        answer = await called(talk, "passage_insert", {"content": SOUP})
+
+        assert answer["data"] == {"code": "archive_closed"}
+        assert "Go on without it and do not try again" in answer["error"]
+        [folder] = await every_page(talk, "/folders")
+        assert folder["passage_count"] == 0
+
+    @pytest.mark.parametrize("exists", [False, True])
+    async def test_an_agents_key_keeps_nothing_of_a_guest(
+        self, talk: AsyncClient, app: FastAPI, runtime: Runtime, acme: Caller, exists: bool
+    ) -> None:
+        if exists:
+            await put(talk)
+        await append(talk, "s3", "Hello.", user_id="ana", agent_id="narrow")
+        key = await make_key(runtime, acme.tenant_id, "write", agent_id="narrow")
+
+        async with client_of(app, key.key) as narrow:
+            for tool in ("passage_insert", "memory_save"):
+                text = await refusal(narrow, tool, {"content": SOUP}, session_id="s3")
+                assert "not open to this application. Go on without it" in text
+
+        assert len(await every_page(talk, "/folders", user_id="ana")) == exists
 
 
 async def test_it_goes_with_its_user(talk: AsyncClient) -> None:

@@ -1,6 +1,5 @@
 """What models put aside for a user: passages of one folder of the user's, made on first use."""
 
-from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
@@ -12,9 +11,15 @@ from app.memory.memories.errors import GateRejectedError
 from app.memory.memories.gate import Gate
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
+from app.prompting.documents.errors import ArchiveClosedError
 from app.prompting.documents.passage_service import PassageService
 from app.prompting.documents.repository import FolderRepository
-from app.prompting.documents.schemas import FolderCreate, PassageCreate, PassagesAdded
+from app.prompting.documents.schemas import (
+    ARCHIVE_PREFIX,
+    FolderCreate,
+    PassageCreate,
+    PassagesAdded,
+)
 from app.prompting.documents.service import FolderService
 
 NAME = "Archive"
@@ -43,7 +48,8 @@ class ArchiveService:
         Raises:
             GateRejectedError: it or a tag holds something that must not be kept; nothing was
                 stored.
-            UserNotFoundError, DisabledError, MemoryDisabledError: about the user, or writing.
+            ArchiveClosedError: the caller may not write what is kept for this user.
+            DisabledError, MemoryDisabledError: the user, or writing, is switched off.
             EmbeddingUnavailableError: nothing was stored; safe to retry.
 
         """
@@ -55,20 +61,24 @@ class ArchiveService:
         return await self._passages.add(principal, folder_id, body, key=key)
 
     async def _folder(self, principal: Principal, user_id: str) -> str:
-        """Id of the user's archive."""
+        """Id of the user's archive. Raises ArchiveClosedError."""
         folder_id = archive_id(user_id)
-        async with self._work.read(principal) as db:
-            if await FolderRepository(db, principal.access).is_own(folder_id):
-                return folder_id
-        body = FolderCreate(
-            folder_id=folder_id, folder_name=NAME, description=ABOUT, scope="user", user_id=user_id
-        )
-        # Of two first calls at once one makes it.
-        with suppress(IdTakenError):
-            await self._folders.add(principal, body)
+        if await self._exists(principal, folder_id, user_id):
+            return folder_id
+        body = FolderCreate(folder_name=NAME, description=ABOUT, scope="user", user_id=user_id)
+        try:
+            await self._folders.add(principal, body, folder_id=folder_id)
+        except IdTakenError as error:
+            # Of two first calls at once one makes it. Else the folder, or the user, is another's.
+            if not await self._exists(principal, folder_id, user_id):
+                raise ArchiveClosedError(user_id) from error
         return folder_id
+
+    async def _exists(self, principal: Principal, folder_id: str, user_id: str) -> bool:
+        async with self._work.read(principal) as db:
+            return await FolderRepository(db, principal.access).is_own(folder_id, user_id=user_id)
 
 
 def archive_id(user_id: str) -> str:
     """The id of a user's archive: always the same, so that there is one."""
-    return f"fld_archive_{sha256(user_id.encode()).hexdigest()[:32]}"
+    return f"{ARCHIVE_PREFIX}{sha256(user_id.encode()).hexdigest()[:32]}"

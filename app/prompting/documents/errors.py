@@ -27,6 +27,14 @@ class PassageNotFoundError(NotFoundError):
         super().__init__(f"No passage {passage_id} in that folder.", passage_id=passage_id)
 
 
+class ArchiveClosedError(NotFoundError):
+    code = "archive_closed"
+    title = "No archive to write to"
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__(f"No archive of {user_id} that this caller may fill.", user_id=user_id)
+
+
 class FolderNotAttachedError(NotFoundError):
     code = "folder_not_attached"
     title = "Folder not attached"

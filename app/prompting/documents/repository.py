@@ -131,9 +131,16 @@ class FolderRepository:
             .with_for_update(read=True, key_share=True)
         )
 
-    async def is_own(self, folder_id: str) -> bool:
-        """Whether the folder is the caller's own, not only attached to its agent."""
+    async def is_own(self, folder_id: str, *, user_id: str | None = None) -> bool:
+        """Whether the folder is the caller's own, not only attached to its agent.
+
+        Args:
+            user_id: whether it is this user's, too.
+
+        """
         statement = self._seen(at_home(self._access)).where(Folder.folder_id == folder_id)
+        if user_id is not None:
+            statement = statement.where(Folder.user_id == user_id)
         return await self._db.scalar(statement.with_only_columns(Folder.folder_id)) is not None
 
     async def list_folders(

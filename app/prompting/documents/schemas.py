@@ -32,10 +32,23 @@ Tags = Annotated[
 ]
 
 
+ARCHIVE_PREFIX = "fld_archive_"
+"""How the ids of archives begin, which only the service makes."""
+
+
+def _free(folder_id: str) -> str:
+    if folder_id.startswith(ARCHIVE_PREFIX):
+        raise ValueError(f"ids that begin with {ARCHIVE_PREFIX} are those of archives")
+    return folder_id
+
+
 class FolderCreate(Schema):
     model_config = example(folder_name="Manuals", scope="agent", agent_id="support")
 
-    folder_id: Id | None = Field(default=None, description="Generated when left out.")
+    folder_id: Annotated[Id, AfterValidator(_free)] | None = Field(
+        default=None,
+        description=f"Generated when left out. It may not begin with `{ARCHIVE_PREFIX}`.",
+    )
     folder_name: Name = Field(examples=["Manuals"])
     description: Description | None = None
     scope: FolderScope = Field(

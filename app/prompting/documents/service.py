@@ -123,10 +123,18 @@ class FolderService:
         self._auto_create = auto_create
 
     async def add(
-        self, principal: Principal, body: FolderCreate, *, key: IdempotencyKey | None = None
+        self,
+        principal: Principal,
+        body: FolderCreate,
+        *,
+        folder_id: str | None = None,
+        key: IdempotencyKey | None = None,
     ) -> FolderRead:
         """Create a folder, which belongs to a user, a project or an agent; the user is made on
         first use.
+
+        Args:
+            folder_id: in place of the body's, one that no client may choose.
 
         Raises:
             IdTakenError: the tenant has a folder with that id.
@@ -145,7 +153,7 @@ class FolderService:
             agent_id=body.agent_id,
         )
         folder = Folder(
-            folder_id=body.folder_id or new_id("fld"),
+            folder_id=folder_id or body.folder_id or new_id("fld"),
             folder_name=body.folder_name,
             description=body.description,
             scope=body.scope,

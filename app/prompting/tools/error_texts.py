@@ -13,6 +13,11 @@ SWITCHED_OFF: Final = (
     "in this conversation."
 )
 
+NOT_OPEN: Final = (
+    "Nothing was kept: what is remembered about this user is not open to this application. Go on "
+    "without it and do not try again in this conversation."
+)
+
 ADVICE: Final[Mapping[str, str]] = MappingProxyType(
     {
         "too_short": "Say it in one whole sentence.",
@@ -129,6 +134,8 @@ _TEXTS: Final[Mapping[str, Callable[[DomainError], str]]] = MappingProxyType(
             "Nothing was written: the text carries the line numbers that are shown beside it, as "
             "in 1→. Leave them out."
         ),
+        "archive_closed": _fixed(NOT_OPEN),
+        "user_not_found": _fixed(NOT_OPEN),
         "memory_paused": _fixed(SWITCHED_OFF),
         "memory_disabled": _fixed(SWITCHED_OFF),
         "disabled": _fixed(SWITCHED_OFF),
