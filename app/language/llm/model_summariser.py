@@ -9,7 +9,7 @@ from app.language.llm.errors import AnswerFault, ModelUnavailableError
 from app.language.llm.extractor import ModelUse
 from app.language.llm.prompt_lines import cut, line
 from app.language.llm.summariser import Summary, SummaryLine, SummaryRequest
-from app.language.llm.summary_evidence import is_about, repeats
+from app.language.llm.summary_evidence import is_about, repeats, says_little
 from app.language.text.normal_forms import normalise
 from app.language.text.offload import read_text
 from app.language.text.prompt_text import escape_line
@@ -209,12 +209,26 @@ def _is_summary(text: str, system: str, request: SummaryRequest) -> bool:
         return False
     if not set(rendered(request).splitlines()).isdisjoint(text.splitlines()):
         return False
+    if _is_small_talk(request):
+        # Nothing in it could be repeated.
+        return True
     longest = allowance([len(message.text) for message in request.lines])
     said = [
         " ".join([cut(message.text, longest), message.name or "", *message.calls])
         for message in request.lines
     ]
     return is_about(text, [*said, *request.earlier], prompt=_our_terms())
+
+
+def _is_small_talk(request: SummaryRequest) -> bool:
+    lines = request.lines
+    if request.earlier or any(
+        one.calls or one.event_type or one.speaker == "tool" for one in lines
+    ):
+        return False
+    said = [one.text for one in lines if one.speaker == "user"]
+    others = [one.text for one in lines if one.speaker != "user"]
+    return says_little(said, others, prompt=_our_terms())
 
 
 @cache

@@ -13,6 +13,7 @@ conversation (624 pairs) 4 did, all with one conversation that was written aroun
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from app.language.text.acknowledgements import is_trivial
 from app.language.text.terms import terms
 from app.language.text.word_limit import mostly_characters
 
@@ -24,6 +25,9 @@ CLOSE_SHARE: Final = 0.5
 
 TOGETHER: Final = 2
 """How many of them stand in one message; also how many there are at the least."""
+
+LITTLE: Final = 8
+"""Telling terms of a greeting and an offer to help: in English and Chinese they have 2 to 7."""
 
 REPEATED: Final = 4
 """How many terms in a row are a piece of a prompt."""
@@ -51,6 +55,13 @@ def is_about(text: str, sources: Sequence[str], *, prompt: frozenset[str]) -> bo
     closest = max(map(len, shared), default=0)
     spread_out = closest >= min(TOGETHER, most) and everywhere >= LEAST_SHARE * len(telling)
     return spread_out or closest >= CLOSE_SHARE * len(telling)
+
+
+def says_little(user: Iterable[str], others: Iterable[str], *, prompt: frozenset[str]) -> bool:
+    """Whether the user only greets, thanks or agrees, and nobody else says much at once."""
+    return all(map(is_trivial, user)) and all(
+        is_trivial(other) or len(_telling(other, prompt)) <= LITTLE for other in others
+    )
 
 
 def _telling(text: str, prompt: frozenset[str]) -> frozenset[str]:

@@ -246,6 +246,25 @@ class TestFailing:
             await summariser.summarise(SummaryRequest(100, SAID))
         assert (failed.value.reason, failed.value.fault) == ("bad_answer", "unrelated")
 
+    @pytest.mark.parametrize(
+        ("lines", "passes"),
+        [
+            ((("user", "hi"), ("assistant", "Hello! How can I help?"), ("user", "ok, bye")), True),
+            ((("user", "你好"), ("assistant", "你好，请问需要什么帮助？"), ("user", "谢谢")), True),
+            ((("user", "hi"), ("user", "My flight is LH714.")), False),
+            ((("user", "hi"), ("tool", "passed")), False),
+        ],
+    )
+    async def test_small_talk_holds_nothing_to_repeat(self, server, summariser, lines, passes):
+        server.chat.otherwise = summarises("We exchanged greetings.")
+        request = SummaryRequest(100, tuple(SummaryLine(*line) for line in lines))
+
+        if passes:
+            assert (await summariser.summarise(request)).use.calls == 1
+        else:
+            with pytest.raises(ModelUnavailableError):
+                await summariser.summarise(request)
+
     async def test_names_of_tools_are_words_of_the_messages(self, server, summariser):
         lines = (
             SummaryLine("assistant", "", calls=("search_flights(city=Lisbon)",)),

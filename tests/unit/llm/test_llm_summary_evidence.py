@@ -3,7 +3,7 @@
 import pytest
 
 from app.language.llm.model_summariser import INSTRUCTIONS, summary_prompt
-from app.language.llm.summary_evidence import is_about, repeats
+from app.language.llm.summary_evidence import LITTLE, is_about, repeats, says_little
 from app.language.text.terms import terms
 
 PROMPT = frozenset(term for text in INSTRUCTIONS for term in terms(text))
@@ -106,6 +106,27 @@ def test_a_share_of_it_must_be_of_the_conversation(shared: int, about: bool) -> 
     source = " ".join([*words[:shared], "window", "garden"])
 
     assert is_about(" ".join([*words, "velvet", "cactus"]), [source], prompt=PROMPT) == about
+
+
+@pytest.mark.parametrize(
+    ("words", "little"), [(LITTLE - 1, True), (LITTLE, True), (LITTLE + 1, False)]
+)
+def test_others_may_say_little_beside_small_talk(words: int, little: bool) -> None:
+    names = [
+        "archive",
+        "festival",
+        "lantern",
+        "harbour",
+        "violin",
+        "meadow",
+        "copper",
+        "saddle",
+        "velvet",
+    ]
+    answer = " ".join(names[:words])
+
+    assert says_little(["hi", "好的，谢谢"], ["Hello!", answer], prompt=PROMPT) == little
+    assert not says_little(["hi", "My kayak is red."], [answer], prompt=PROMPT)
 
 
 class TestRepeating:
