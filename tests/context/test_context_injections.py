@@ -1,12 +1,14 @@
 """What contexts have shown can be read back, by the hash of their content."""
 
 import asyncio
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
+from app.prompting.context.injections import Injections, ShownContext
 from app.runtime import Runtime
 from tests.support.api import append, every_page, execute, ok, problem, save
 from tests.support.patience import PATIENCE
@@ -79,6 +81,50 @@ async def test_the_same_content_is_listed_once(talk: AsyncClient) -> None:
             await asyncio.sleep(0.02)
     assert row["last_at"] > before["last_at"]
     assert row | {"last_at": before["last_at"]} == before
+
+
+async def test_first_and_last_of_contexts_that_are_written_together(
+    talk: AsyncClient, runtime: Runtime, acme: Caller
+) -> None:
+    noted = Injections(runtime.database)
+    times = [datetime(2026, 1, 1, 12, minute, tzinfo=UTC) for minute in range(3)]
+    for at in times:
+        noted.note_context(acme.tenant_id, "s", "a" * 64, ShownContext([], [], [], 9, 4, 5, at))
+
+    await noted.flush()
+
+    [row] = await injections(talk, 1, content_sha256="a" * 64)
+    assert [datetime.fromisoformat(row[name]) for name in ("first_at", "last_at")] == [
+        times[0], times[-1],
+    ]  # fmt: skip
+
+
+async def test_what_could_not_be_written_keeps_its_first_time(
+    talk: AsyncClient, runtime: Runtime, acme: Caller
+) -> None:
+    """Also where the same content is shown again while the write fails."""
+    times = [datetime(2026, 1, 1, 12, minute, tzinfo=UTC) for minute in range(2)]
+    contexts = [ShownContext([], [], [], 9, 4, 5, at) for at in times]
+
+    class DownOnce:
+        down = True
+
+        def begin(self, tenant_id: str) -> Any:
+            if self.down:
+                self.down = False
+                noted.note_context(tenant_id, "s", "a" * 64, contexts[1])
+                raise ConnectionError
+            return runtime.database.begin(tenant_id)
+
+    noted = Injections(DownOnce())
+    noted.note_context(acme.tenant_id, "s", "a" * 64, contexts[0])
+    with pytest.raises(ConnectionError):
+        await noted.flush()
+
+    await noted.flush()
+
+    [row] = await injections(talk, 1, content_sha256="a" * 64)
+    assert [datetime.fromisoformat(row[name]) for name in ("first_at", "last_at")] == times
 
 
 @pytest.mark.parametrize(("value", "status"), [("0" * 63, 422), ("0" * 64, 200), ("0" * 65, 422)])

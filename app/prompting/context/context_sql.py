@@ -132,7 +132,8 @@ NOTE_SHOWN: Final = text(
 _CONTEXTS: Final = """
     jsonb_to_recordset(CAST(:contexts AS jsonb)) AS shown(
         session_id text, content_sha256 text, memory_ids text[], passage_ids text[],
-        message_ids text[], tokens int8, memory_tokens int8, beside_tokens int8, at timestamptz
+        message_ids text[], tokens int8, memory_tokens int8, beside_tokens int8, at timestamptz,
+        first_at timestamptz
     )
 """
 
@@ -141,7 +142,8 @@ NOTE_CONTEXTS: Final = text(
     INSERT INTO injected_contexts AS known (tenant_id, session_id, content_sha256, memory_ids,
         passage_ids, message_ids, tokens, memory_tokens, first_at, last_at)
     SELECT :tenant_id, shown.session_id, shown.content_sha256, shown.memory_ids,
-        shown.passage_ids, shown.message_ids, shown.tokens, shown.memory_tokens, shown.at, shown.at
+        shown.passage_ids, shown.message_ids, shown.tokens, shown.memory_tokens,
+        coalesce(shown.first_at, shown.at), shown.at
     FROM {_CONTEXTS}
     JOIN sessions ON sessions.tenant_id = :tenant_id AND sessions.session_id = shown.session_id
     ORDER BY shown.session_id, shown.content_sha256

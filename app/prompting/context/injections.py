@@ -7,7 +7,7 @@ lost; then an echo of such a memory may be extracted again.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
@@ -45,6 +45,7 @@ class ShownContext:
         tokens: of all of it.
         memory_tokens: of what is remembered.
         beside_tokens: of all but that, messages and summaries.
+        first_at: of the first context with the same content that waits; `at` where that is it.
 
     """
 
@@ -55,6 +56,15 @@ class ShownContext:
     memory_tokens: int
     beside_tokens: int
     at: datetime
+    first_at: datetime | None = None
+
+
+def _newest(_before: datetime, now: datetime) -> datetime:
+    return now
+
+
+def _since_first(before: ShownContext, now: ShownContext) -> ShownContext:
+    return replace(now, first_at=before.first_at or before.at)
 
 
 class Injections:
@@ -62,8 +72,10 @@ class Injections:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._memories = _Waiting[datetime](WAITING, self._write_memories)
-        self._contexts = _Waiting[ShownContext](CONTEXTS_WAITING, self._write_contexts)
+        self._memories = _Waiting[datetime](WAITING, self._write_memories, _newest)
+        self._contexts = _Waiting[ShownContext](
+            CONTEXTS_WAITING, self._write_contexts, _since_first
+        )
 
     def note(
         self, tenant_id: str, session_id: str, memory_ids: Iterable[str], at: datetime
@@ -117,15 +129,19 @@ class Injections:
 
 
 class _Waiting(Generic[Noted]):
-    """What waits to be written, by tenant; of the same pair the latest."""
+    """What waits to be written, by tenant; of the same pair one, as `merge` makes it of two."""
 
     def __init__(
-        self, most: int, write: Callable[[str, Mapping[_Pair, Noted]], Awaitable[None]]
+        self,
+        most: int,
+        write: Callable[[str, Mapping[_Pair, Noted]], Awaitable[None]],
+        merge: Callable[[Noted, Noted], Noted],
     ) -> None:
         self._noted: dict[str, dict[_Pair, Noted]] = {}
         self._count = 0
         self._most = most
         self._write = write
+        self._merge = merge
 
     def note(self, tenant_id: str, pair: _Pair, what: Noted) -> None:
         noted = self._noted.setdefault(tenant_id, {})
@@ -134,7 +150,9 @@ class _Waiting(Generic[Noted]):
                 INJECTIONS_DROPPED.inc()
                 return
             self._count += 1
-        noted[pair] = what
+            noted[pair] = what
+        else:
+            noted[pair] = self._merge(noted[pair], what)
 
     async def flush(self, until: float | None) -> None:
         while self._noted and (until is None or monotonic() < until):
@@ -151,6 +169,10 @@ class _Waiting(Generic[Noted]):
             except BaseException:
                 since = self._noted.setdefault(tenant_id, {})
                 self._count -= len(batch.keys() & since.keys())
-                self._noted[tenant_id] = batch | since
+                both = {
+                    pair: self._merge(batch[pair], now) if pair in batch else now
+                    for pair, now in since.items()
+                }
+                self._noted[tenant_id] = batch | both
                 raise
             self._count -= len(batch)
