@@ -77,7 +77,8 @@ class TestCalling:
         text = await refusal(talk, "send_message", {"to": "Ana"})
 
         assert text == (
-            "There is no tool of this name. The tools here: memory_search, conversation_search."
+            "There is no tool of this name. The tools here: memory_search, conversation_search, "
+            "message_read."
         )
 
     async def test_an_error_is_text_and_nothing_was_done(self, talk, acme, dsn) -> None:
@@ -156,10 +157,17 @@ class TestAllowing:
         text = await refusal(talk, "memory_save", {"content": "She drinks green tea."})
 
         assert text == (
-            "memory_save may not be called here. Do without it. The tools here: memory_search."
+            "memory_save may not be called here. Do without it. The tools here: memory_search, "
+            "message_read."
         )
         assert await counts(dsn, acme.tenant_id) == before
         assert "Nothing is remembered" in await result(talk, "memory_search", {"query": "tea"})
+
+    @pytest.mark.parametrize("config", [{"tools": []}, {"enable_memory": False}])
+    async def test_what_is_left_out_can_always_be_read(self, talk, config) -> None:
+        await equip(talk, **config)
+
+        assert "Message 1 " in await result(talk, "message_read", {"number": 1})
 
     async def test_memory_can_be_kept_from_an_agent(self, talk) -> None:
         await equip(talk, enable_memory=False)
@@ -177,8 +185,8 @@ class TestAllowing:
 
         assert everything == list(TOOLS)
         assert of_agent["names"] == ["memory_search", "core_memory_append"]
-        # It has no block.
-        assert in_session["names"] == ["memory_search"]
+        # It has no block, and what is left out of its contexts can be read.
+        assert in_session["names"] == ["memory_search", "message_read"]
         assert [one["function"]["name"] for one in of_agent["tools"]] == of_agent["names"]
 
     async def test_the_list_of_tools_has_the_shape_asked_for(self, talk) -> None:

@@ -9,7 +9,7 @@ from httpx import AsyncClient
 
 from app.language.text.prompt_text import unescape
 from app.runtime import Runtime
-from tests.support.api import append, problem
+from tests.support.api import append, ok, problem
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 from tests.support.tools import called, refusal
@@ -86,10 +86,39 @@ async def test_what_is_not_there_is_said(talk: AsyncClient, arguments: dict[str,
     assert "No message" in await refusal(talk, "message_read", arguments)
 
 
-async def test_another_conversation_is_not_read(talk: AsyncClient) -> None:
-    await append(talk, "other", {"message_id": "secret", "role": "user", "content": "Shh."})
+async def test_what_a_search_cut_in_another_conversation_is_read_on(talk: AsyncClient) -> None:
+    long = "\n\n".join(f"Zebra house {one} opens at nine and has {LINES}" for one in range(3))
+    told = {"message_id": "m9", "role": "tool", "tool_call_id": "c1", "content": long}
+    await append(
+        talk, "other", "Look.", {"role": "assistant", "content": "", "tool_calls": [CALL]}, told
+    )
 
-    assert "No message" in await refusal(talk, "message_read", {"message_id": "secret"})
+    found = await called(talk, "conversation_search", {"query": "zebra house", "role": "tool"})
+    answer = await read(talk, message_id="m9", offset=len(long) - 20)
+
+    assert "tool (part of m9): " in found["result"]
+    assert answer["result"].startswith("Message m9 of another conversation, tool: characters ")
+    assert answer["data"]["session_id"] == "other"
+    assert unescape(answer["result"]).endswith(LINES[-20:].removesuffix("\n"))
+
+
+@pytest.mark.parametrize("why", ["user", "agent", "paused", "system", "set aside"])
+async def test_what_a_search_does_not_show_is_not_read(talk: AsyncClient, why: str) -> None:
+    whose = {"user": {"user_id": "ben"}, "agent": {"agent_id": "rival"}}.get(why, {})
+    if why == "paused":
+        agent_id = ok(await talk.get("/sessions/s1"))["agent_id"]
+        body = {"session_id": "other", "agent_id": agent_id, "user_id": "ana"}
+        ok(await talk.post("/sessions", json=body | {"memory_enabled": False}), 201)
+    elif why == "set aside":
+        await append(talk, "other", "Hello.")
+        point = ok(await talk.post("/sessions/other/checkpoints", json={}), 201)["checkpoint_id"]
+    role = "system" if why == "system" else "user"
+    await append(talk, "other", {"message_id": "m9", "role": role, "content": "Shh."}, **whose)
+    if why == "set aside":
+        path = f"/sessions/other/checkpoints/{point}/restore"
+        ok(await talk.post(path))
+
+    assert "No message" in await refusal(talk, "message_read", {"message_id": "m9"})
 
 
 async def test_the_key_of_another_user_reads_nothing(

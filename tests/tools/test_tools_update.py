@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from tests.support.api import append, ok, save
+from tests.support.api import append, ok, problem, save
 from tests.support.tools import called, refusal, result
 
 TEA = "She drinks green tea in the morning."
@@ -118,3 +118,38 @@ async def test_what_was_replaced_is_not_changed(client: AsyncClient, memory_id: 
     text = await refusal(client, "memory_update", {"memory_id": memory_id, "content": "Water."})
 
     assert "another memory has replaced this one" in text
+
+
+@pytest.mark.parametrize("path", ["/sessions/s1", "/agents/{agent_id}"])
+async def test_nothing_is_changed_where_nothing_is_remembered(
+    client: AsyncClient, memory_id: str, path: str
+) -> None:
+    agent_id = ok(await client.get("/sessions/s1"))["agent_id"]
+    ok(await client.patch(path.format(agent_id=agent_id), json={"memory_enabled": False}))
+
+    text = await refusal(client, "memory_update", {"memory_id": memory_id, "content": COFFEE})
+
+    assert "switched off" in text
+    assert (await read(client, memory_id))["content"] == TEA
+
+
+@pytest.mark.parametrize("tool", ["memory_update", "memory_delete"])
+async def test_a_repeated_call_gets_the_first_answer(
+    client: AsyncClient, memory_id: str, tool: str
+) -> None:
+    told = {"memory_id": memory_id} | ({"content": COFFEE} if tool == "memory_update" else {})
+    path, headers = f"/tools/{tool}/call", {"Idempotency-Key": "once"}
+    body = {"session_id": "s1", "arguments": told}
+
+    first = ok(await client.post(path, json=body, headers=headers))
+    if tool == "memory_update":
+        # What came in between is not overwritten.
+        await called(client, tool, told | {"content": "She drinks water."})
+    again = await client.post(path, json=body, headers=headers)
+    other = {"session_id": "s1", "arguments": told | {"memory_id": "mem_other"}}
+
+    assert first["ok"]
+    assert (ok(again), again.headers["Idempotency-Replayed"]) == (first, "true")
+    if tool == "memory_update":
+        assert (await read(client, memory_id))["content"] == "She drinks water."
+    problem(await client.post(path, json=other, headers=headers), 422, "idempotency_key_reused")

@@ -8,6 +8,7 @@ from typing import Any, Final
 import asyncpg
 import numpy as np
 
+from app.conversation.messages.errors import MessageNotFoundError
 from app.conversation.messages.excerpt_ranking import rated_messages
 from app.conversation.messages.excerpt_search import CANDIDATES, compared
 from app.conversation.messages.message_ranking import (
@@ -22,6 +23,9 @@ from app.conversation.messages.message_ranking import (
     next_page,
     ranked,
 )
+from app.conversation.messages.models import Message
+from app.conversation.messages.repository import MessageRepository
+from app.conversation.messages.schemas import MessageRead
 from app.conversation.messages.search_schemas import MessageSearch
 from app.conversation.messages.search_sql import (
     MOST_MESSAGES,
@@ -29,6 +33,9 @@ from app.conversation.messages.search_sql import (
     features_statement,
     hits_statement,
 )
+from app.conversation.messages.slice_schemas import MessageSlice, MessageSliceQuery
+from app.conversation.sessions.models import Session
+from app.conversation.sessions.repository import SessionRepository
 from app.errors import SelectorRequiredError
 from app.identity.agents.embedders import Embedders, QueryVectors
 from app.identity.tenants.access import Principal
@@ -144,6 +151,26 @@ class MessageSearchService:
             "degraded": query.degraded,
             "mode": body.mode,
         }
+
+    async def get_for_model(
+        self, principal: Principal, session_id: str, message_id: str
+    ) -> MessageSlice:
+        """A message that the model of a session may read: of it, or of another session of the same
+        user and agent, where a search of what is remembered may show it.
+
+        Raises:
+            SessionNotFoundError, MessageNotFoundError: there is none for this caller.
+
+        """
+        async with self._database.begin(principal.tenant_id) as db:
+            sessions = SessionRepository(db, principal.access)
+            here = await sessions.get(session_id)
+            known = await MessageRepository(db, principal.access, session_id).known([message_id])
+            found = known.get(message_id)
+            there = found and await sessions.find(found.session_id)
+            if not found or not there or not _may_read(here, there, found):
+                raise MessageNotFoundError(message_id)
+            return MessageSlice.of(MessageRead.model_validate(found), MessageSliceQuery())
 
     async def _plan(
         self,
@@ -281,3 +308,15 @@ def _hit(
         "said_ago_seconds": round(elapsed.total_seconds()),
         "piece": _piece(ranking),
     }
+
+
+def _may_read(here: Session, there: Session, message: Message) -> bool:
+    """Whether the model of one session may read a message of one that its caller may see."""
+    if here.session_id == there.session_id:
+        return True
+    return (
+        (here.user_id, here.agent_id) == (there.user_id, there.agent_id)
+        and message.captured
+        and message.role != "system"
+        and not any(message.sequence_no in one for one in there.set_aside)
+    )

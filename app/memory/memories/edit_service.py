@@ -91,11 +91,18 @@ class EditService:
         self._processing = processing
 
     async def patch(
-        self, principal: Principal, memory_id: str, body: MemoryPatch, *, expected: int | None
+        self,
+        principal: Principal,
+        memory_id: str,
+        body: MemoryPatch,
+        *,
+        expected: int | None,
+        key: IdempotencyKey | None = None,
     ) -> MemoryRead:
         """The changed memory; a new content passes the gate and gets its own vector.
 
-        The same values again change nothing. Without `expected` the last write wins.
+        The same values again change nothing. Without `expected` the last write wins. Safe to
+        retry with `key`.
 
         Raises:
             MemoryNotFoundError, VersionConflictError: as they say.
@@ -110,14 +117,19 @@ class EditService:
         self._work.refuse_disabled()
         for _ in range(_TRIES - 1):
             try:
-                return await self._patch(principal, memory_id, body, expected=expected)
+                return await self._patch(principal, memory_id, body, expected, key)
             except _MovedError:
                 # Without `If-Match` the last write wins, judged again by the row as it is now.
                 continue
-        return await self._patch(principal, memory_id, body, expected=expected)
+        return await self._patch(principal, memory_id, body, expected, key)
 
     async def _patch(
-        self, principal: Principal, memory_id: str, body: MemoryPatch, *, expected: int | None
+        self,
+        principal: Principal,
+        memory_id: str,
+        body: MemoryPatch,
+        expected: int | None,
+        key: IdempotencyKey | None,
     ) -> MemoryRead:
         """One try of `patch`.
 
@@ -127,7 +139,7 @@ class EditService:
         """
         changes = patch_values(body)
         # Read first: the vector is made outside the transaction that stores it.
-        async with self._work.read(principal) as db:
+        async with self._work.read(principal, key) as db:
             seen = await MemoryRepository(db, principal.access).get(memory_id)
             await permit(db, principal, seen, "edit")
             await refuse_switched_off(db, principal, seen, remembering="content" in changes)
@@ -138,13 +150,14 @@ class EditService:
             changes |= {"speaker": None, "conflict_ids": None}
         model = await self._embed(principal, seen.agent_id, changes)
         event = patch_event(seen, changes)
-        async with self._work.write(principal, while_disabled=True) as unit:
+        async with self._work.write(principal, key, while_disabled=True) as unit:
             row = await _locked(unit.db, principal, seen, expected)
             if row.status == "superseded":
                 raise NotChangeableError(memory_id, row.status)
             amendment = Amendment(event, changes, model, body.reason)
             change = await _amended(unit.db, principal, row, amendment)
             [answer] = await shown_memories(unit.db, principal.access, [row])
+            unit.answer(answer, 200, user_id=row.user_id)
         if change is not None:
             MEMORY_EVENTS.labels(event).inc()
         return answer

@@ -191,8 +191,17 @@ class MemoryService:
             place=lambda row: (row.create_time, row.memory_id),
         )
 
-    async def delete(self, principal: Principal, memory_id: str, *, hard: bool) -> None:
+    async def delete(
+        self,
+        principal: Principal,
+        memory_id: str,
+        *,
+        hard: bool,
+        key: IdempotencyKey | None = None,
+    ) -> MemoriesDeleted:
         """Hide a memory from everything and everyone, or with `hard` remove it at once.
+
+        Safe to retry with `key`.
 
         Raises:
             MemoryNotFoundError: there is none for this caller, or it is deleted already.
@@ -200,7 +209,7 @@ class MemoryService:
                 read it.
 
         """
-        async with self._work.write(principal, while_disabled=True) as unit:
+        async with self._work.write(principal, key, while_disabled=True) as unit:
             memories = MemoryRepository(unit.db, principal.access)
             row = await memories.get(memory_id, lock=True, remove=True)
             await permit(unit.db, principal, row, "purge" if hard else "delete")
@@ -212,7 +221,9 @@ class MemoryService:
                 actor=principal.key_id,
                 reason=None,
             )
+            answer = unit.answer(MemoriesDeleted(deleted=1, dry_run=False), user_id=row.user_id)
         log.info("memory_deleted", memory_id=memory_id, hard=hard)
+        return answer
 
     async def delete_many(
         self,

@@ -14,8 +14,8 @@ from app.language.text.offload import read_text
 from app.memory.memories.edit_service import EditService
 from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.save_service import SaveService
-from app.memory.memories.schemas import MemoryAdded, MemoryCreate, MemoryPatch
-from app.memory.memories.search_schemas import SearchRequest, StatsQuery
+from app.memory.memories.schemas import MemoryAdded, MemoryCreate, MemoryPatch, MemoryRead
+from app.memory.memories.search_schemas import MemoriesDeleted, SearchRequest, StatsQuery
 from app.memory.memories.search_service import SearchService
 from app.memory.memories.service import MemoryService
 from app.prompting.blocks.block_text import ShownBlock, render_block
@@ -165,29 +165,47 @@ class ToolHandlers:
 
     async def _update(self, caller: ToolCaller, arguments: UpdateArguments) -> ToolResult:
         """Raises MemoryNotFoundError, CallRefusedError."""
+        if not caller.remembers:
+            raise CallRefusedError(SWITCHED_OFF)
+
+        async def render(changed: MemoryRead) -> ToolResult:
+            return ToolResult(
+                f"Updated {memory_id}, version {changed.version}.",
+                {"memory_id": memory_id, "version": changed.version, "content": changed.content},
+            )
+
         memory_id = arguments.memory_id
+        deferred = DeferredAnswer(caller, render)
         await self._refuse_other_agents(caller, memory_id)
         patch = MemoryPatch(content=arguments.content)
         try:
             changed = await self._edits.patch(
-                caller.principal, memory_id, patch, expected=arguments.version
+                caller.principal,
+                memory_id,
+                patch,
+                expected=arguments.version,
+                key=deferred.key,
             )
         except VersionConflictError as error:
             raise CallRefusedError(
                 f"Nothing was written: {memory_id} was changed meanwhile and has the version "
                 f"{error.members['current_version']}. Search for it again to see what it says now."
             ) from error
-        return ToolResult(
-            f"Updated {memory_id}, version {changed.version}.",
-            {"memory_id": memory_id, "version": changed.version, "content": changed.content},
-        )
+        return await deferred.result(changed)
 
     async def _delete(self, caller: ToolCaller, arguments: DeleteArguments) -> ToolResult:
         """Raises MemoryNotFoundError."""
+
+        async def render(_answer: MemoriesDeleted) -> ToolResult:
+            return ToolResult(f"Deleted {memory_id}.", {"memory_id": memory_id})
+
         memory_id = arguments.memory_id
+        deferred = DeferredAnswer(caller, render)
         await self._refuse_other_agents(caller, memory_id)
-        await self._memories.delete(caller.principal, memory_id, hard=False)
-        return ToolResult(f"Deleted {memory_id}.", {"memory_id": memory_id})
+        deleted = await self._memories.delete(
+            caller.principal, memory_id, hard=False, key=deferred.key
+        )
+        return await deferred.result(deleted)
 
     async def _refuse_other_agents(self, caller: ToolCaller, memory_id: str) -> None:
         """Raises MemoryNotFoundError."""
@@ -227,11 +245,21 @@ class ToolHandlers:
         wanted = arguments.message_id or arguments.number
         if wanted is None or (arguments.message_id and arguments.number):
             raise CallRefusedError("Give either message_id or number: the message to read.")
-        found = await self._messages.get(
-            caller.principal, caller.session_id, wanted, MessageSliceQuery()
-        )
+        if isinstance(wanted, str):
+            found = await self._message_search.get_for_model(
+                caller.principal, caller.session_id, wanted
+            )
+        else:
+            found = await self._messages.get(
+                caller.principal, caller.session_id, wanted, MessageSliceQuery()
+            )
         return await read_text(
-            found.total_length, message_text_result, found, arguments.offset, caller.budget
+            found.total_length,
+            message_text_result,
+            found,
+            caller.session_id,
+            arguments.offset,
+            caller.budget,
         )
 
     async def _read(self, caller: ToolCaller, arguments: PassageArguments) -> ToolResult:

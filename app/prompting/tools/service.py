@@ -125,7 +125,7 @@ class ToolService:
             context = await self._context(principal, query.session_id)
             if query.agent_id not in {None, context.agent.agent_id}:
                 raise SessionMismatchError(query.session_id, "agent_id")
-            tools = allowed(context.agent.config)
+            tools = allowed(context.agent.config, in_session=True)
             shown = await self._blocks.blocks(principal, query.session_id)
             labels = [block.label for block in shown if not block.read_only]
             tools = tuple(tool for tool in tools if labels or tool.about != "blocks")
@@ -167,6 +167,9 @@ class ToolService:
                 builder.heartbeat = bool(asked)
             permitted = _permitted(context.agent, tool)
             caller = self._caller(principal, context, body, key, builder.keep)
+            if permitted.scope == "write":
+                # Before the handler looks for what the first request may have removed.
+                await self._work.refuse_repeated(principal, key)
             handler = self._handlers.by_name[permitted.name]
             result = await handler(caller, validated_arguments(permitted.arguments, arguments))
             answer = builder.succeeded(result)
@@ -228,7 +231,7 @@ def _narrowed(principal: Principal, user_id: str) -> Principal:
 
 def _permitted(agent: Agent, tool: Tool | None) -> Tool:
     """Raises CallRefusedError: there is no such tool, or the agent may not call it."""
-    tools = allowed(agent.config)
+    tools = allowed(agent.config, in_session=True)
     listed = ", ".join(permitted.name for permitted in tools) or "none"
     if tool is None:
         raise CallRefusedError(f"There is no tool of this name. The tools here: {listed}.")

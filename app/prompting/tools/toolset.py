@@ -43,6 +43,8 @@ class Tool:
     about: Literal["memories", "messages", "documents", "blocks"]
 
 
+MESSAGE_READ: Final = "message_read"
+
 _ALL: Final = (
     Tool(
         "memory_save",
@@ -86,9 +88,9 @@ _ALL: Final = (
         "messages",
     ),
     Tool(
-        "message_read",
-        "Read a message of this conversation that was left out or cut before you, by its id or "
-        "its number: the result of a tool, or what somebody said.",
+        MESSAGE_READ,
+        "Read a message that was left out or cut before you, or that a search has cut: by its id, "
+        "or one of this conversation by its number.",
         ReadArguments,
         "read",
         "messages",
@@ -143,11 +145,12 @@ _ALL: Final = (
 TOOLS: Final[Mapping[str, Tool]] = MappingProxyType({tool.name: tool for tool in _ALL})
 
 
-def allowed(config: Mapping[str, Any]) -> tuple[Tool, ...]:
+def allowed(config: Mapping[str, Any], *, in_session: bool = False) -> tuple[Tool, ...]:
     """The tools that an agent's settings allow.
 
     `tools` is a list of names, and `enable_memory` switches the tools on memories. Without these
-    settings all are allowed; a `tools` that is not a list allows none.
+    settings all are allowed; a `tools` that is not a list allows none. In a session `message_read`
+    is allowed whatever they say, as the lines for what is left out name it.
     """
     listed = config.get("tools")
     names: Collection[object] = (
@@ -155,7 +158,10 @@ def allowed(config: Mapping[str, Any]) -> tuple[Tool, ...]:
     )
     remembers = config.get("enable_memory", True) is not False
     return tuple(
-        tool for tool in _ALL if tool.name in names and (remembers or tool.about != "memories")
+        tool
+        for tool in _ALL
+        if (tool.name in names and (remembers or tool.about != "memories"))
+        or (in_session and tool.name == MESSAGE_READ)
     )
 
 
