@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from kemem.answers import Answer, Listing, RequestWarning, escape_line
+from kemem.errors import ConflictError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -212,10 +213,17 @@ class Session(Answer):
     update_time: datetime | None = None
 
 
-def belongs_to(row: Message | Session, owner: Mapping[str, str | None]) -> bool:
-    """Whether it is that of the `user_id` and the `agent_id` that `owner` names, if it does."""
-    user_id, agent_id = owner.get("user_id"), owner.get("agent_id")
-    return row.user_id == (user_id or row.user_id) and row.agent_id == (agent_id or row.agent_id)
+def refuse_others(session_id: str, row: Message | Session, owner: Mapping[str, str | None]) -> None:
+    """Refuse what is not of the `user_id` and the `agent_id` that `owner` names, if it does.
+
+    Raises:
+        ConflictError: it is that of another.
+
+    """
+    for name, value in (("user_id", row.user_id), ("agent_id", row.agent_id)):
+        if value != (owner.get(name) or value):
+            detail = f"The session {session_id} was opened with another {name}."
+            raise ConflictError(409, "session_mismatch", detail)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from kemem.answers import Answer
 from kemem.calls import Call, Operation, Page, fetch_pages, post
 from kemem.errors import NotFoundError
 from kemem.langgraph.transcript import Transcript, digest_of, key_of, size_of
-from kemem.sessions import Appended, Message, belongs_to
+from kemem.sessions import Appended, Message, refuse_others
 
 BATCH_MESSAGES = 100
 BATCH_BYTES = 1_000_000
@@ -35,24 +35,28 @@ class Stored:
     sequence_no: int
 
 
+Thread = tuple[str, str | None, str | None]
+"""A session, and the user and the agent whose it was found to be, where a run names them."""
+
+
 class KnownThreads:
     """What was stored last of each thread; what is not known is asked for."""
 
     THREADS = 1024
 
     def __init__(self) -> None:
-        self._stored: OrderedDict[str, Stored] = OrderedDict()
+        self._stored: OrderedDict[Thread, Stored] = OrderedDict()
         self._lock = Lock()
 
-    def get(self, session_id: str) -> Stored | None:
+    def get(self, thread: Thread) -> Stored | None:
         with self._lock:
-            return self._stored.get(session_id)
+            return self._stored.get(thread)
 
-    def set(self, session_id: str, stored: Stored | None) -> None:
+    def set(self, thread: Thread, stored: Stored | None) -> None:
         with self._lock:
-            self._stored.pop(session_id, None)
+            self._stored.pop(thread, None)
             if stored is not None:
-                self._stored[session_id] = stored
+                self._stored[thread] = stored
             while len(self._stored) > self.THREADS:
                 self._stored.popitem(last=False)
 
@@ -64,12 +68,17 @@ class _Deleted(Answer):
 
 def store(
     transcript: Transcript, owner: Mapping[str, str | None], known: KnownThreads
-) -> Operation[None]:
-    """Store what is new in the thread. Safe to repeat."""
-    session_id = transcript.session_id
-    last = known.get(session_id)
+) -> Operation[bool]:
+    """Store what is new in the thread. Safe to repeat.
+
+    Returns:
+        Whether the session has messages, and so is that of `owner`.
+
+    """
+    thread = (transcript.session_id, owner.get("user_id"), owner.get("agent_id"))
+    last = known.get(thread)
     place = transcript.place(None if last is None else last.key)
-    known.set(session_id, None)
+    known.set(thread, None)
     if last is None or place is None:
         start, sequence_no = yield from _found_start(transcript, owner)
     else:
@@ -80,8 +89,9 @@ def store(
         again = yield from _clear(transcript, bound, start, owner)
         if again is not None:
             sequence_no, _ = yield from _append(transcript, again, 0, owner)
-    if transcript.messages:
-        known.set(session_id, Stored(transcript.key(len(transcript.messages) - 1), sequence_no))
+    if sequence_no and transcript.messages:
+        known.set(thread, Stored(transcript.key(len(transcript.messages) - 1), sequence_no))
+    return bool(sequence_no)
 
 
 def _append(
@@ -171,8 +181,8 @@ def _tail(
             page: Page[Message] = yield call
         except NotFoundError:
             return [], True
-        if not all(belongs_to(row, owner) for row in page.items):
-            return [], True
+        for row in page.items:
+            refuse_others(transcript.session_id, row, owner)
         rows += page.items
         call = page.following and replace(
             page.following, params={**page.following.params, "limit": str(PAGE_ROWS)}

@@ -16,7 +16,7 @@ from langgraph.runtime import Runtime
 
 from kemem._async.sender import AsyncSender
 from kemem._sync.sender import Sender
-from kemem.calls import Call, Operation, post
+from kemem.calls import Operation, fetch, post
 from kemem.errors import (
     ConnectionFailedError,
     KememError,
@@ -29,6 +29,7 @@ from kemem.langgraph.threads import session_id_of
 from kemem.langgraph.transcript import Transcript, answered
 from kemem.langgraph.view import context
 from kemem.options import ContextOptions
+from kemem.sessions import Session, refuse_others
 from kemem.tools import ToolResult
 
 Result = TypeVar("Result")
@@ -134,8 +135,8 @@ class KeMemMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             number: int | None = None,
             offset: int = 0,
         ) -> str:
-            call = _read_call(runtime, message_id=message_id, number=number, offset=offset)
-            return str(self._run(_answer(call)) or NOT_THERE)
+            call = self._read(runtime, message_id=message_id, number=number, offset=offset)
+            return str(self._run(call) or NOT_THERE)
 
         async def read_async(
             runtime: ToolRuntime[Any, Any],
@@ -143,23 +144,43 @@ class KeMemMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             number: int | None = None,
             offset: int = 0,
         ) -> str:
-            call = _read_call(runtime, message_id=message_id, number=number, offset=offset)
-            return str(await self._run_async(_answer(call)) or NOT_THERE)
+            call = self._read(runtime, message_id=message_id, number=number, offset=offset)
+            return str(await self._run_async(call) or NOT_THERE)
 
         return StructuredTool.from_function(
             message_read, read_async, name="message_read", description=MESSAGE_READ
         )
 
+    def _read(
+        self, runtime: ToolRuntime[Any, Any], **arguments: str | int | None
+    ) -> Operation[ToolResult]:
+        session_id, owner = self._session(runtime.config, runtime.context)
+        # The model may have been called while the service was away, so that nothing was checked.
+        session: Session = yield fetch(Session, "sessions", session_id)
+        refuse_others(session_id, session, owner)
+        given = {name: value for name, value in arguments.items() if value is not None}
+        body = {"session_id": session_id, "arguments": given}
+        result: ToolResult = yield post(ToolResult, "tools", "message_read", "call", body=body)
+        return result
+
     def _thread(
         self, messages: Sequence[AnyMessage], runtime: Runtime[Any]
     ) -> tuple[Transcript, Mapping[str, str | None]]:
         """The messages of the run's thread, and whose they are."""
-        given = _given(get_config(), runtime.context)
+        session_id, owner = self._session(get_config(), runtime.context)
+        return Transcript(session_id, messages), owner
+
+    def _session(
+        self, config: RunnableConfig, run_context: Any
+    ) -> tuple[str, Mapping[str, str | None]]:
+        """The session of the run's thread, and whose it is to be."""
+        given = _given(config, run_context)
         owner = {name: given.get(name) or default for name, default in self._owner.items()}
-        return Transcript(session_id_of(given["thread_id"]), messages), owner
+        return session_id_of(given["thread_id"]), owner
 
     def _view(self, transcript: Transcript, owner: Mapping[str, str | None]) -> Operation[View]:
-        yield from store(transcript, owner, self._known)
+        if not (yield from store(transcript, owner, self._known)):
+            return "", []
         return (yield from context(transcript, self._options))
 
     def _run(self, operation: Operation[Result]) -> Result | None:
@@ -192,18 +213,6 @@ class KeMemMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
             "when the service is back and the thread goes on.",
             error.code,
         )
-
-
-def _read_call(runtime: ToolRuntime[Any, Any], **arguments: str | int | None) -> Call[ToolResult]:
-    session_id = session_id_of(_given(runtime.config, runtime.context)["thread_id"])
-    given = {name: value for name, value in arguments.items() if value is not None}
-    body = {"session_id": session_id, "arguments": given}
-    return post(ToolResult, "tools", "message_read", "call", body=body)
-
-
-def _answer(call: Call[ToolResult]) -> Operation[ToolResult]:
-    result: ToolResult = yield call
-    return result
 
 
 def _given(config: RunnableConfig, run_context: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from kemem.calls import Call, Operation, Page, discard, fetch, fetch_pages, post
 from kemem.context import Context
 from kemem.errors import ConflictError, NotFoundError, UnprocessableError
 from kemem.openai_agents.items import as_part, call_ids, items_of, message_of
-from kemem.sessions import Appended, Message, Session, belongs_to
+from kemem.sessions import Appended, Message, Session, refuse_others
 
 Result = TypeVar("Result")
 
@@ -130,7 +130,7 @@ def _newest(
         except NotFoundError:
             return []
         for row in page.items:
-            _refuse_others(session_id, row, owner)
+            refuse_others(session_id, row, owner)
         rows += page.items
         call = page.following
     return rows[:most][::-1]
@@ -229,16 +229,7 @@ def _recall(session_id: str, owner: Mapping[str, str | None], query: str) -> Ope
 def _check(session_id: str, owner: Mapping[str, str | None]) -> Operation[None]:
     """Raises NotFoundError; ConflictError: the session is that of another user or agent."""
     session: Session = yield fetch(Session, "sessions", session_id)
-    _refuse_others(session_id, session, owner)
-
-
-def _refuse_others(
-    session_id: str, row: Message | Session, owner: Mapping[str, str | None]
-) -> None:
-    """Raises ConflictError."""
-    if not belongs_to(row, owner):
-        detail = f"The session {session_id} belongs to another user or agent."
-        raise ConflictError(409, "session_mismatch", detail)
+    refuse_others(session_id, session, owner)
 
 
 def _said(items: Sequence[TResponseInputItem]) -> str:

@@ -12,7 +12,7 @@ from httpx import ASGITransport
 from langchain.agents import create_agent
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.language_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, ToolMessage
+from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, ToolMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
@@ -20,6 +20,7 @@ from langgraph.types import Command
 
 from kemem import AsyncMemory, ConflictError, ConnectionFailedError
 from kemem.langgraph import KeMemMiddleware, session_id_of
+from kemem.openai_agents import KeMemSession
 from tests.support.tenants import Caller
 
 Script = Callable[[list[BaseMessage]], AIMessage]
@@ -348,6 +349,50 @@ async def test_thread_of_somebody_else_is_neither_shown_nor_changed(memory: Asyn
     assert len(await stored(memory, "trip")) == 2
 
 
+@pytest.mark.parametrize("other", [{"user_id": "ben"}, {"user_id": "ana", "agent_id": "other"}])
+async def test_run_of_another_user_is_refused_by_a_shared_middleware(
+    memory: AsyncMemory, other: dict[str, str]
+) -> None:
+    """Also where the thread is the same, and the first run has failed behind its context."""
+
+    def fails(messages: list[BaseMessage]) -> AIMessage:
+        raise RuntimeError("no model")
+
+    await memory.add("Her dog is called Biscuit.", user_id="ana", infer=False)
+    model = ScriptedModel(script=fails)
+    agent = create_agent(model, [], middleware=[KeMemMiddleware(memory)])
+    asked = {"messages": [HumanMessage("What is my dog called?", id="1")]}
+    with pytest.raises(RuntimeError, match="no model"):
+        await agent.ainvoke(asked, at("trip", user_id="ana"))
+    assert "Biscuit" in model.seen[-1][0].text
+
+    with pytest.raises(ConflictError) as refused:
+        await agent.ainvoke(asked, at("trip", **other))
+
+    assert refused.value.code == "session_mismatch"
+    assert len(model.seen) == 1
+
+
+@pytest.mark.parametrize("said", ["Hello.", ""])
+async def test_message_that_says_nothing_does_not_open_the_thread_of_another(
+    memory: AsyncMemory, said: str
+) -> None:
+    await memory.add("Her dog is called Biscuit.", user_id="ana", infer=False)
+    await KeMemSession("trip", memory, user_id="ana").recall("dog")
+    if said:
+        await memory.append("trip", said)
+    model = ScriptedModel(script=lambda _messages: AIMessage(""))
+    agent = agent_of(memory, model, user_id="ben")
+
+    if said:
+        with pytest.raises(ConflictError):
+            await agent.ainvoke({"messages": [("user", "")]}, at("trip"))
+        assert model.seen == []
+    else:
+        await agent.ainvoke({"messages": [("user", "")]}, at("trip"))
+        assert "Biscuit" not in str(model.seen)
+
+
 async def test_reply_is_streamed_and_stored(memory: AsyncMemory) -> None:
     agent = agent_of(memory, ScriptedModel(script=looks_up))
     parts = [
@@ -382,6 +427,28 @@ async def test_model_reads_a_message_on(memory: AsyncMemory) -> None:
     looked_up, read = (one for one in done["messages"] if isinstance(one, ToolMessage))
     assert looked_up.text[4400:] in read.text
     assert looked_up.text[:100] not in read.text
+
+
+async def test_model_that_was_called_without_kemem_reads_nothing_of_another_user(
+    memory: AsyncMemory, wire: Switch
+) -> None:
+    await memory.append("trip", "Her dog is called Biscuit.", user_id="ana")
+
+    def reads(messages: list[BaseMessage]) -> AIMessage:
+        wire.off = False
+        call = {"name": "message_read", "args": {"number": 1}, "id": f"c{len(messages)}"}
+        return AIMessage("", tool_calls=[call])
+
+    model = ScriptedModel(script=reads)
+    wire.off = True
+
+    with pytest.raises(ConflictError):
+        await agent_of(memory, model, user_id="ben", message_read=True).ainvoke(
+            {"messages": [("user", "What is her dog called?")]}, at("trip")
+        )
+
+    assert len(model.seen) == 1
+    assert "Biscuit" not in str(model.seen)
 
 
 async def test_parallel_calls_and_large_results_stay_valid(memory: AsyncMemory) -> None:
