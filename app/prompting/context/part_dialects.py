@@ -58,14 +58,14 @@ def _converted(
         message_id: where they can be read.
         own: types that the provider takes as they are.
         convert: makes its form of another part, None where there is none.
-        roles: from whom it takes more than text.
+        roles: from whom it takes images, audio and files.
 
     """
     for part in parts:
         read = read_part(part)
         if read.kind == "text":
             yield _text(read.text or "")
-        elif read.type in own and _is_whole(part, read):
+        elif read.type in own and _is_whole(part, read) and (role in roles or not read.is_media):
             yield dict(part)
         elif read.kind == "refusal" or (read.kind == "file" and not read.is_media):
             yield _text(read.text or "")

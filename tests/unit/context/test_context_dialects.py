@@ -280,8 +280,8 @@ def test_parts_are_put_as_each_provider_names_them(part, openai, anthropic) -> N
 
 
 @pytest.mark.parametrize("role", ["tool", "assistant", "system"])
-def test_openai_takes_an_image_of_another_dialect_from_the_user_alone(role: str) -> None:
-    """Its API refuses others; what came in its own form was taken once."""
+def test_openai_takes_an_image_from_the_user_alone(role: str) -> None:
+    """Its API refuses others, in its own form too."""
     image = {"type": "image", "source": {"type": "url", "url": "https://a.b/c.png"}}
     own = {"type": "image_url", "image_url": {"url": "https://a.b/c.png"}}
     call = {"tool_call_id": "c1"} if role == "tool" else {}
@@ -289,7 +289,10 @@ def test_openai_takes_an_image_of_another_dialect_from_the_user_alone(role: str)
 
     shown = for_openai("", [calling(), message] if call else [message])[-1]
 
-    assert shown["content"] == [named("[image, https://a.b/c.png, message m1]"), own]
+    assert shown["content"] == 2 * [named("[image, https://a.b/c.png, message m1]")]
+    refusal = {"type": "refusal", "refusal": "No."}
+    [said] = for_openai("", [Spoken("assistant", "", content_parts=[refusal])])
+    assert said["content"] == [refusal]
 
 
 def test_anthropic_takes_an_image_from_tools_too_and_of_a_notice_its_name() -> None:
