@@ -150,6 +150,8 @@ class MessageForms:
         """
         said = self._spoken[message.message_id]
         if message.is_read and (allowed is None or message.tokens <= allowed):
+            if message.is_bare:
+                return ShownMessage(message, said, self._tokens(said), "cut")
             return ShownMessage(message, said, message.tokens, "whole")
         least = self._shortest(message)
         if message.is_read and allowed is not None and least.form != "whole":

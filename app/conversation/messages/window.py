@@ -27,6 +27,7 @@ class WindowMessage:
         answers: id of the call whose result it is.
         event_type: what its metadata says.
         is_read: whether its text was read; else only its shortest form can be shown.
+        is_bare: whether of its parts only the names were read.
 
     """
 
@@ -39,6 +40,7 @@ class WindowMessage:
     answers: str | None = None
     event_type: str | None = None
     is_read: bool = True
+    is_bare: bool = False
 
     @property
     def instructs(self) -> bool:
@@ -58,6 +60,7 @@ def window_message(row: Mapping[str, Any]) -> WindowMessage:
         answers=row["tool_call_id"],
         event_type=row["event_type"],
         is_read=row.get("is_read", True),
+        is_bare=row.get("is_bare", False),
     )
 
 

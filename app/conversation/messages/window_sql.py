@@ -27,8 +27,15 @@ MOST_BYTES: Final = 4 * 1024 * 1024
 """Of contents, parts and calls as stored, whatever the budget is: an image takes few tokens and
 may be large, and a budget may be larger than anybody wants to send."""
 
-_BYTES: Final = (
-    "octet_length(m.content) + coalesce(pg_column_size(m.content_parts), 0) "
+SMALL_PARTS: Final = 8 * 1024
+"""Bytes of a message's parts, as stored, that are read however many others have."""
+
+_PARTS: Final = (
+    f"CASE WHEN pg_column_size(m.content_parts) > {SMALL_PARTS} "
+    "THEN pg_column_size(m.content_parts) ELSE 0 END"
+)
+_TEXT_BYTES: Final = (
+    "octet_length(m.content) + coalesce(octet_length(m.searched_text), 0) "
     "+ coalesce(pg_column_size(m.tool_calls), 0)"
 )
 
@@ -92,7 +99,8 @@ def tail_rows(
 
     A text that is longer than the budget comes as its ends, `content` and `text_end`, with the
     `length` of the whole. A result before the newest that fit as they are is not read, as only the
-    line in its place can be shown: `is_read`. From `unbroken_from` on there is no gap.
+    line in its place can be shown: `is_read`. Behind MOST_BYTES of newer ones the parts of a
+    message are not read, only their names: `is_bare`. From `unbroken_from` on there is no gap.
 
     Args:
         tenant, session: as for `whole_rows`.
@@ -123,21 +131,23 @@ def tail_rows(
         f"FROM unnest(newest.numbers || ARRAY({others})) AS each(number)) AS wanted "
         f"CROSS JOIN LATERAL (SELECT * FROM messages AS m WHERE {own} "
         "AND m.sequence_no = wanted.number OFFSET 0) AS m "
-        f"CROSS JOIN LATERAL ({_text(budget)}) AS said ORDER BY m.sequence_no"
+        f"CROSS JOIN LATERAL ({_text(session, budget)}) AS said ORDER BY m.sequence_no"
     )
 
 
 _TEXTS: Final = (
-    "m.name, said.is_read, CASE WHEN NOT said.is_read THEN '' "
-    "WHEN said.is_long THEN left(said.text, said.ends) ELSE m.content END AS content, "
+    "m.name, said.is_read, said.is_bare, CASE WHEN NOT said.is_read THEN '' "
+    "WHEN said.is_long THEN left(said.text, said.ends) WHEN said.is_bare THEN concat_ws(chr(10), "
+    "coalesce(m.searched_text, m.content), concat('[parts of message ', m.message_id, ']')) "
+    "ELSE m.content END AS content, "
     "CASE WHEN said.is_long THEN right(said.text, said.ends) END AS text_end, "
     "CASE WHEN said.is_long THEN char_length(said.text) END AS length, "
-    "CASE WHEN said.is_long THEN said.parts "
+    "CASE WHEN said.is_bare THEN NULL WHEN said.is_long THEN said.parts "
     "WHEN said.is_read THEN m.content_parts END AS content_parts"
 )
 
 
-def _text(budget: str) -> str:
+def _text(session: str, budget: str) -> str:
     """What of one message is read: of what cannot be shown whole, its text alone is looked at."""
     of_parts = (
         "SELECT string_agg(part ->> 'text', chr(10)) FILTER (WHERE said) AS text, "
@@ -150,7 +160,9 @@ def _text(budget: str) -> str:
         # One that is too long by its images alone is read as it is.
         "SELECT whole.*, whole.is_over AND (m.content_parts IS NULL "
         "OR char_length(whole.text) > whole.ends) AS is_long FROM ("
-        "SELECT form.*, parts.others AS parts, CASE WHEN form.is_over "
+        f"SELECT form.*, form.is_read AND {_PARTS} > 0 AND m.sequence_no < newest.parts_from "
+        f"AND m.sequence_no NOT IN ({session}.last_user_seq, {session}.opening_seq) AS is_bare, "
+        "parts.others AS parts, CASE WHEN form.is_over "
         "THEN concat_ws(chr(10), nullif(m.content, ''), parts.text) END AS text "
         f"FROM (SELECT seen.is_read, seen.is_read AND {TOKENS.format(m='m')} > {budget} "
         f"AS is_over, CAST({CHARACTERS} * {budget} AS int4) AS ends "
@@ -167,13 +179,13 @@ def waiting_calls(*, tenant: str, session: str) -> str:
 
 def _newest_numbers(tenant: str, session: str, budget: str, held: str) -> str:
     """One row: the `numbers` of the newest messages, the first of them, and from which on results
-    are read.
+    and parts are read.
     """
     most = f"greatest({budget}, 0) / {OVERHEAD} + 1"
     newest = (
         f"SELECT m.sequence_no, {TOKENS.format(m='m')} AS tokens, m.role = 'tool' AS is_result, "
-        f"{_BYTES} AS bytes FROM messages AS m WHERE {_inside(tenant, session)} "
-        f"ORDER BY m.sequence_no DESC LIMIT {most}"
+        f"{_TEXT_BYTES} AS bytes, {_PARTS} AS parts FROM messages AS m "
+        f"WHERE {_inside(tenant, session)} ORDER BY m.sequence_no DESC LIMIT {most}"
     )
     least = f"CASE WHEN newest.is_result THEN least(newest.tokens, {RESULT}) ELSE newest.tokens END"
     order = "OVER (ORDER BY newest.sequence_no DESC)"
@@ -184,11 +196,14 @@ def _newest_numbers(tenant: str, session: str, budget: str, held: str) -> str:
         f"ORDER BY newest.sequence_no DESC LIMIT {most}"
     )
     read = f"CASE WHEN newest.is_result AND newest.newer > {held} THEN 0 ELSE newest.bytes END"
+    whole = f"({read} + newest.parts)"
     return (
         "SELECT coalesce(array_agg(CAST(sized.sequence_no AS int8)), '{}') AS numbers, "
         "min(sized.sequence_no) AS unbroken_from, "
-        f"min(sized.sequence_no) FILTER (WHERE sized.newer <= {held}) AS held_from "
-        f"FROM (SELECT newest.*, sum({read}) {order} - {read} AS before "
+        f"min(sized.sequence_no) FILTER (WHERE sized.newer <= {held}) AS held_from, "
+        f"min(sized.sequence_no) FILTER (WHERE sized.with_parts <= {MOST_BYTES}) AS parts_from "
+        f"FROM (SELECT newest.*, sum({read}) {order} - {read} AS before, "
+        f"sum({whole}) {order} - {whole} AS with_parts "
         f"FROM ({counted}) AS newest) AS sized "
         f"WHERE sized.newer_at_least <= {budget} AND sized.before <= {MOST_BYTES}"
     )
