@@ -15,8 +15,8 @@ from app.conversation.messages.errors import WindowTooSmallError
 from app.conversation.messages.message_forms import Spoken
 from app.conversation.messages.schemas import WindowStrategy
 from app.conversation.messages.window import groups_of
-from app.conversation.messages.window_strategies import pick_of
-from app.conversation.messages.window_trim import Pick
+from app.conversation.messages.window_strategies import last_tokens, pick_of
+from app.conversation.messages.window_trim import Pick, trim
 from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.tokens import EstimatedTokens, message_tokens
 from app.prompting.context.composition import (
@@ -24,6 +24,7 @@ from app.prompting.context.composition import (
     ContextOptions,
     conversation_parts,
 )
+from app.prompting.context.dialects import NO_RESULT
 from app.prompting.context.scene import Scene, stored_conversation
 from app.prompting.context.schemas import ContextRequest
 
@@ -45,8 +46,12 @@ def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     open_calls: list[str] = []
     kinds = ["user", "assistant", "system", "calling", "calling"]
+    # A turn that is as long as the conversation.
+    long_turn = draw(st.booleans())
     for number in range(1, draw(st.integers(1, 30)) + 1):
         kind = draw(st.sampled_from([*kinds, *["tool"] * (3 * len(open_calls))]))
+        if long_turn and (kind == "user" or number == 1):
+            kind = "user" if number == 1 else "calling"
         row: dict[str, Any] = {
             "message_id": f"msg_{number:032x}", "sequence_no": number, "role": kind,
             "content": text(draw), "content_parts": None, "name": None, "tool_calls": None,
@@ -75,6 +80,61 @@ def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
         )
         rows.append(row)
     return rows
+
+
+def unanswered(rows: list[dict[str, Any]]) -> dict[str, int]:
+    """Calls that nothing answers, with their numbers."""
+    answers = {row["tool_call_id"] for row in rows}
+    return {
+        call["id"]: row["sequence_no"]
+        for row in rows
+        for call in row["tool_calls"] or ()
+        if call["id"] not in answers
+    }
+
+
+def whole_groups(rows: list[dict[str, Any]]) -> list[int]:
+    """Numbers behind which compaction may cut."""
+    made = {call["id"]: row["sequence_no"] for row in rows for call in row["tool_calls"] or ()}
+    pairs = [(made[row["tool_call_id"]], row["sequence_no"]) for row in rows if row["tool_call_id"]]
+    return [
+        number
+        for number in range(len(rows))
+        if not any(call <= number < result for call, result in pairs)
+    ]
+
+
+def read_numbers(
+    rows: list[dict[str, Any]], pointer: int, unbroken_from: int, waiting: int | None, most: int
+) -> tuple[set[int], int | None]:
+    """Which rows the statement returns of a window that begins behind `pointer`, where its newest
+    end begins at `unbroken_from`; then the newest call of the current turn.
+    """
+    inside = [row for row in rows if row["sequence_no"] > pointer]
+
+    def numbers(role: str, among: list[dict[str, Any]]) -> list[int]:
+        return [row["sequence_no"] for row in among if row["role"] == role]
+
+    spoken = [row["role"] for row in inside if row["role"] != "system"]
+    begins_inside = bool(spoken) and spoken[0] != "user"
+    opening = numbers("user", rows[:pointer])[-1:] if begins_inside else []
+    asked = (numbers("user", inside) or opening)[-1:]
+    since = max(*asked, pointer) if asked else pointer
+    steps = [row["sequence_no"] for row in inside if row["tool_calls"]]
+    step = max((number for number in steps if number > since), default=None)
+    found = {row["sequence_no"] for row in inside if row["sequence_no"] >= unbroken_from}
+    found |= {*asked, *opening, inside[0]["sequence_no"]}
+    calls = {call["id"] for call in inside[0]["tool_calls"] or ()}
+    found |= {row["sequence_no"] for row in inside if row["tool_call_id"] in calls}
+    for call in filter(None, (step, waiting)):
+        found |= {call, *(number for number in numbers("tool", inside) if number > call)}
+    for row in reversed([row for row in rows if row["role"] == "system"]):
+        if row["event_type"] is None:
+            most -= row["tokens"]
+            if most < 0:
+                break
+            found.add(row["sequence_no"])
+    return found, step
 
 
 def as_read(rows: list[dict[str, Any]], budget: int, first_read: int) -> list[dict[str, Any]]:
@@ -117,11 +177,21 @@ def requests(draw: st.DrawFn) -> tuple[Scene, ContextOptions]:
     rows = draw(conversations())
     budget = draw(st.one_of(st.integers(100, 600), st.integers(100, 8_000)))
     policy = WindowPolicy(budget_tokens=budget, reserved_tokens=draw(st.sampled_from([0, 50])))
-    read = as_read(rows, budget, draw(st.integers(0, 30)))
+    pointer = draw(st.sampled_from([0, *whole_groups(rows)]))
+    unbroken_from = draw(st.integers(pointer + 1, len(rows)))
+    open_calls = {one: at for one, at in unanswered(rows).items() if at > pointer}
+    waiting = draw(st.sampled_from([None, *open_calls]))
+    found, step = read_numbers(
+        rows, pointer, unbroken_from, open_calls.get(waiting or ""), policy.carried_tokens
+    )
+    held_from = max(draw(st.integers(0, 30)), unbroken_from)
+    chosen = [one | {"unbroken_from": unbroken_from} for one in rows if one["sequence_no"] in found]
+    read = as_read(chosen, budget, min(held_from, step or held_from))
     row = {
-        "session_id": "s", "tail": json.dumps(read), "in_context_from": 0, "waiting": [],
-        "counted": None, "window_tokens": sum(one["tokens"] for one in rows),
-        "window_messages": len(rows), "last_user_seq": 0, "summary_tokens": 0,
+        "session_id": "s", "tail": json.dumps(read), "in_context_from": pointer,
+        "waiting": [waiting] if waiting else [], "stored": rows,
+        "counted": None, "window_tokens": sum(one["tokens"] for one in rows[pointer:]),
+        "window_messages": len(rows) - pointer, "last_user_seq": 0, "summary_tokens": 0,
         "token_scale": draw(st.sampled_from([1.0, 1.25])), "user_name": None, "profile": {},
         "user_profile": None, "project_profile": None, "in_project": False,
         "compaction_job": None, "beside_tokens": None, "memory_tokens": None,
@@ -200,15 +270,24 @@ def test_nothing_is_lost_and_it_fits_or_the_figures_say_why_not(
     assert answer["starts_with_user"] or window["waiting"] or not _asked(conversation.spoken)
     # Every message is shown, or named to the model and in the answer.
     shown = {one.message.sequence_no for one in own.window.shown}
-    every = {one.sequence_no for one in conversation.window.messages}
+    stored, pointer = scene.row["stored"], conversation.window.pointer
+    inside = {one["sequence_no"] for one in stored if one["sequence_no"] > pointer}
+    every = inside | {one.sequence_no for one in conversation.window.messages}
     assert every - shown <= named(answer["prompt"])
     ranges = {
         number
         for one in window["left_out_ranges"]
         for number in range(one["from_sequence_no"], one["to_sequence_no"] + 1)
     }
-    assert ranges == every - shown
-    assert window["left_out"] == len(ranges)
+    # A range may go over numbers that left the window before.
+    assert every - shown <= ranges
+    assert not ranges & shown
+    assert not {number for number in ranges if number > pointer} - inside
+    assert window["left_out"] == len(inside - shown)
+    # No call that has a result seems to have none, wherever the result is.
+    lacking = unanswered(stored)
+    for one in answer["messages"]:
+        assert one["content"] != NO_RESULT or one["tool_call_id"] in lacking
     # The newest is in.
     if usable:
         assert conversation.window.messages[max(usable)].sequence_no in shown
@@ -218,6 +297,30 @@ def test_nothing_is_lost_and_it_fits_or_the_figures_say_why_not(
     texts = json.dumps(answer["messages"], ensure_ascii=False)
     for one in window["shortened"]:
         assert one["message_id"] in texts
+
+
+@settings(deadline=None)
+@given(requests())
+def test_a_call_waits_only_without_a_result_and_until_the_user_speaks_or_decides(
+    request: tuple[Scene, ContextOptions],
+) -> None:
+    scene, _ = request
+    conversation, stored = scene.conversation, scene.row["stored"]
+
+    shown = trim(conversation.window, last_tokens, 10_000_000)
+
+    lacking = unanswered(stored)
+    asked = max((one["sequence_no"] for one in stored if one["role"] == "user"), default=0)
+    for call in shown.waiting:
+        assert lacking[call] > asked or _awaits_approval(scene, call)
+    assert set(scene.row["waiting"]) <= set(shown.waiting)
+
+
+def _awaits_approval(scene: Scene, call_id: str) -> bool:
+    """Whether an approval waits for a call, or for another of the same message."""
+    made = (one["tool_calls"] or () for one in scene.row["stored"])
+    together = next(calls for calls in made if any(one["id"] == call_id for one in calls))
+    return any(one["id"] in scene.row["waiting"] for one in together)
 
 
 def _asked(spoken: Any) -> bool:
