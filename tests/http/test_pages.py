@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
+from app.conversation.messages.message_ranking import KEPT
 from app.runtime import Runtime
 from tests.support.api import append, ok, problem, save
 
@@ -54,7 +55,7 @@ async def every(fetch: Fetch, **body: Any) -> list[list[dict[str, Any]]]:
     pages: list[list[dict[str, Any]]] = []
     cursor: dict[str, str] = {}
     while len(pages) < 20:
-        page = await fetch(**body, **cursor)
+        page = await fetch(**(body | cursor))
         pages.append(page["items"])
         if page["next_cursor"] is None:
             return pages
@@ -80,6 +81,75 @@ async def test_a_search_goes_on_where_a_page_ended(
     for wrong in ({"query": "red", "cursor": cursor}, {"query": "blue notebook", "cursor": "x"}):
         answer = await client.post(path, json={"user_id": "ana"} | wrong)
         assert problem(answer, 422, "invalid_cursor")["errors"][0]["location"] == ["body", "cursor"]
+
+
+@pytest.mark.parametrize("mode", ["hybrid", "semantic"])
+@pytest.mark.parametrize("kind", SEARCHES)
+async def test_what_is_written_between_two_pages_takes_no_hit_from_the_next(
+    client: AsyncClient, kind: str, mode: str
+) -> None:
+    """More is written than a cursor remembers hits, and all of it fits the query better."""
+    body = {"folder_id": "f", "folder_name": "F", "scope": "user", "user_id": "ana"}
+    ok(await client.post("/folders", json=body), 201)
+
+    async def write(text: str) -> None:
+        if kind == "messages":
+            await append(client, "s1", text)
+        elif kind == "memories":
+            await save(client, text)
+        else:
+            ok(await client.post("/folders/f/passages", json={"content": text}), 201)
+
+    for number in range(2 * KEPT):
+        await write(f"The blue notebook number {number} lies on the shelf in room {number}.")
+    fetch, _, row_id = search(client, kind)
+    [whole] = await every(fetch, mode=mode)
+    stored = {row[row_id] for row in whole}
+    assert len(stored) == 2 * KEPT
+
+    shown: list[str] = []
+    cursor: dict[str, str] = {}
+    for number in range(KEPT):
+        page = await fetch(mode=mode, limit=5, **cursor)
+        shown += [row[row_id] for row in page["items"]]
+        if page["next_cursor"] is None:
+            break
+        assert len(page["items"]) == 5
+        cursor = {"cursor": page["next_cursor"]}
+        for one in range(5):
+            await write(f"The blue notebook {100 + 5 * number + one} is blue.")
+
+    assert len(shown) == len(stored)
+    assert set(shown) == stored
+
+
+@pytest.mark.parametrize("kind", ["memories", "passages"])
+async def test_what_was_written_with_an_earlier_time_ends_no_search_early(
+    client: AsyncClient, filled: None, kind: str
+) -> None:
+    """What came in front without being newer hides no other hit."""
+    fetch, _, row_id = search(client, kind)
+    [whole] = await every(fetch, mode="semantic")
+    first = await fetch(mode="semantic", limit=4)
+    expected = {row[row_id] for row in whole}
+    early = {"content": "Blue notebook", "create_time": "2020-01-01T00:00:00Z"}
+    if kind == "passages":
+        for number in range(4):
+            text = {"content": f"Blue notebook {number}"}
+            ok(await client.post("/folders/f/passages", json=early | text), 201)
+    else:
+        # Changed in its place: the worst hit becomes the best.
+        last = whole[-1]
+        expected.remove(last[row_id])
+        params = {"If-Match": f'"{last["version"]}"'}
+        change = {"content": "Blue notebook"}
+        ok(await client.patch(f"/memories/{last[row_id]}", json=change, headers=params))
+
+    rest = await every(fetch, mode="semantic", limit=2, cursor=first["next_cursor"])
+
+    shown = [row[row_id] for page in [first["items"], *rest] for row in page]
+    assert len(shown) == len(set(shown))
+    assert expected <= set(shown)
 
 
 @pytest.mark.parametrize("kind", SEARCHES)

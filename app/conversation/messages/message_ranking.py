@@ -4,7 +4,7 @@ import base64
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from hashlib import blake2b
 from typing import Any, Final
 from zlib import crc32
@@ -25,7 +25,7 @@ from app.language.ranking.boosts import Boosts
 from app.language.ranking.features import Features, bucket_statistics, coverage, features_of
 from app.language.ranking.fusion import Fused, best_rows, fuse
 from app.language.ranking.query import ParsedQuery
-from app.language.ranking.records import Records
+from app.language.ranking.records import EPOCH_2000, Records
 from app.platform.values.fields import in_utc
 
 KEPT: Final = 16
@@ -41,7 +41,7 @@ class MessageSearchPosition:
     Args:
         count: hits seen.
         last: marks of the last of them, in their order.
-        newest: when the newest message that the search looked at was stored.
+        newest: when the newest row that the search looked at was stored.
         reference: when the query was asked.
 
     """
@@ -50,6 +50,12 @@ class MessageSearchPosition:
     last: tuple[int, ...]
     newest: datetime
     reference: datetime
+
+    def wanted(self, limit: int) -> int:
+        """How many hits are looked at for a page and one more: any of the last that were seen may
+        be behind the others by now.
+        """
+        return self.count + len(self.last) + limit + 1
 
     def place_in(self, order: Sequence[str]) -> int:
         """Where the next page begins: after the last hit seen that is still there.
@@ -63,6 +69,22 @@ class MessageSearchPosition:
             if one in places:
                 return places[one] + 1
         return min(max(self.count - len(self.last), 0), len(order))
+
+    def unseen(self, order: Sequence[str]) -> list[int]:
+        """The places of the hits that follow, of the first of an order.
+
+        What was written or deleted since may have changed the order: nothing is passed over for
+        it, and none of the last hits is shown again.
+        """
+        start = min(self.place_in(order), self.count)
+        seen = set(self.last)
+        return [n for n in range(start, len(order)) if mark(order[n]) not in seen]
+
+
+def newest_of(records: Records) -> datetime:
+    """When the newest of some rows was stored."""
+    microseconds = int(records["created"].max(initial=0))
+    return datetime.fromtimestamp(EPOCH_2000, UTC) + timedelta(microseconds=microseconds)
 
 
 def mark(message_id: str) -> int:
@@ -250,21 +272,19 @@ def ranked(
         raw = scores.order if cut.mode == "lexical" else np.nan_to_num(scores.similarity)
         # In double precision, as the threshold is.
         kept &= raw.astype(np.float64) >= cut.threshold
-    wanted = cut.limit + (cut.reached.count if cut.reached else 0) + 1
+    wanted = cut.reached.wanted(cut.limit) if cut.reached else cut.limit + 1
     order = (scores.order, np.nan_to_num(scores.similarity), records["created"])
     places = best_rows(order, ids, kept, wanted)
-    start = 0
+    before = 0
     if cut.reached is not None:
-        # What is deleted may change the order of the rest: nothing is passed over for it, and
-        # none of the last hits is shown again.
-        start = min(cut.reached.place_in([ids[place] for place in places]), cut.reached.count)
-        seen = set(cut.reached.last)
-        places[start:] = [place for place in places[start:] if mark(ids[place]) not in seen]
-    shown = places[start : start + cut.limit]
+        best = [ids[place] for place in places]
+        before = min(cut.reached.place_in(best), cut.reached.count)
+        places = [places[number] for number in cut.reached.unseen(best)]
+    shown = places[: cut.limit]
     return RankedPage(
         [_ranked(place, ids, scores) for place in shown],
-        start + len(shown),
-        more=len(places) > start + len(shown),
+        before + len(shown),
+        more=len(places) > len(shown),
     )
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any, Final
 
 import asyncpg
@@ -20,6 +20,7 @@ from app.conversation.messages.message_ranking import (
     decode,
     fingerprint,
     fitting_hits,
+    newest_of,
     next_page,
     ranked,
 )
@@ -45,7 +46,7 @@ from app.language.llm.tokens import TokenCounter
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.packing import packed_query
 from app.language.ranking.query import parsed_query
-from app.language.ranking.records import EPOCH_2000, Records, read_records
+from app.language.ranking.records import read_records
 from app.language.text.offload import in_turn
 from app.language.text.prompt_text import time_ago
 from app.platform.database.engine import Database
@@ -231,7 +232,7 @@ class MessageSearchService:
         waiting = 0
         if body.mode != "lexical":
             waiting = int(np.count_nonzero(np.isnan(records["similarity"].astype(np.float32))))
-        newest = plan.newest or _newest(records)
+        newest = plan.newest or newest_of(records)
         return _Ranking(page, newest, len(ids), waiting, left_out=seen["left_out"])
 
     async def _fetch(
@@ -258,11 +259,6 @@ def _fingerprint(principal: Principal, body: MessageSearch) -> str:
             "roles": sorted(set(body.roles)),
         }
     )
-
-
-def _newest(records: Records) -> datetime:
-    microseconds = int(records["created"].max(initial=0))
-    return datetime.fromtimestamp(EPOCH_2000, UTC) + timedelta(microseconds=microseconds)
 
 
 def _piece(ranking: RankedMessage) -> dict[str, Any] | None:

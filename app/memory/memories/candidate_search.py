@@ -174,7 +174,7 @@ def hit(found: Found, weights: RankWeights, *, compared: bool, explain: bool) ->
     ranking = found.ranked
     similarity = ranking.similarity if compared else None
     shown: dict[str, Any] = dict(found.row)
-    for name in ("scope_weight", "exact", "exact_ranked", "fits"):
+    for name in ("looked_at", "scope_weight", "exact", "exact_ranked", "fits"):
         shown.pop(name, None)
     explanation = explained(found, weights, compared=compared) if explain else None
     return shown | {

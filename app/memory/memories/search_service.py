@@ -10,7 +10,6 @@ from app.conversation.messages.message_ranking import (
     decode,
     encode,
     fingerprint,
-    mark,
     marks,
 )
 from app.errors import SelectorRequiredError
@@ -173,6 +172,8 @@ class SearchService:
         found, reranker, failed = await self._judged(principal, body, found)
         found, more = self._page(ended_last(newer_first(found)), body, reached)
         seen = [match.ranked.memory_id for match in found]
+        # Of every row that the first page looked at none was stored later.
+        newest = plan.newest or max((match.row["looked_at"] for match in found), default=reference)
         shown = await self._processed(principal, plan, body.query, found)
         found = shown.found
         self._note(principal, plan, found)
@@ -180,7 +181,7 @@ class SearchService:
         SEARCHES.labels("found" if found else "empty").inc()
         return {
             "results": [self._hit(match, body, shown) for match in found],
-            "next_cursor": _cursor(reached, seen, reference, search) if more else None,
+            "next_cursor": _cursor(reached, seen, (newest, reference), search) if more else None,
             "embedding_models": list(plan.vectors),
             "waiting": waiting,
             "degraded": plan.degraded or failed,
@@ -208,9 +209,7 @@ class SearchService:
         """
         if reached is not None:
             ids = [match.ranked.memory_id for match in found]
-            seen = set(reached.last)
-            start = min(reached.place_in(ids), reached.count)
-            found = [match for match in found[start:] if mark(match.ranked.memory_id) not in seen]
+            found = [found[number] for number in reached.unseen(ids)]
         fits = fitting(
             self._counter, (match.row["content"] for match in found[: body.limit]), body.max_tokens
         )
@@ -284,7 +283,7 @@ class SearchService:
             asked = asked.embedded(query.by_model)
         reranks = body.rerank and self._reranker is not None
         # One more says that a further page follows.
-        wanted = body.limit + (reached.count if reached else 0) + 1
+        wanted = reached.wanted(body.limit) if reached else body.limit + 1
         plan = SearchPlan(
             access=access,
             buckets=buckets,
@@ -307,6 +306,7 @@ class SearchService:
             run_id=body.run_id,
             dense_share=query.dense_share,
             names=self._names(body),
+            newest=reached.newest if reached else None,
         )
         if around and body.as_of is None and body.known_at is None:
             plan = replace(plan, around=True, columns=(*COLUMNS, VALIDITY))
@@ -388,8 +388,11 @@ def _fingerprint(principal: Principal, body: SearchRequest) -> str:
 
 
 def _cursor(
-    reached: MessageSearchPosition | None, seen: list[str], reference: datetime, search: str
+    reached: MessageSearchPosition | None,
+    seen: list[str],
+    times: tuple[datetime, datetime],
+    search: str,
 ) -> str:
     count = (reached.count if reached else 0) + len(seen)
-    position = MessageSearchPosition(count, marks(reached, seen), reference, reference)
+    position = MessageSearchPosition(count, marks(reached, seen), *times)
     return encode(position, search)

@@ -51,6 +51,9 @@ COLUMNS = (
     "create_time", "update_time", *COMPUTED,
 )  # fmt: skip
 
+LOOKED_AT = "clock_timestamp() AS looked_at"
+"""Nothing that a statement sees was stored later, by the clock of the database."""
+
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
@@ -76,6 +79,7 @@ class SearchPlan:
         known_at: by what the records said then; only `timeline_sql.py` asks for it.
         memory_types: only these; all when there are none.
         corrections: how many of these are found besides, whatever their rank.
+        newest: what was stored after it is left out; None on the first page.
         columns: what is to be known of a hit, of `COLUMNS`.
         run_id: only what came from this session.
         member: whether the user is a member of the project; else only what is public is found.
@@ -109,6 +113,7 @@ class SearchPlan:
     dense_share: DenseShare = NO_SHARE
     member: bool = True
     names: Sequence[str] = ()
+    newest: datetime | None = None
 
 
 def features_statement(
@@ -128,7 +133,7 @@ def hits_statement(plan: SearchPlan, memory_ids: Sequence[str]) -> tuple[str, li
     """The plan's columns of those of `memory_ids` that this search may find."""
     statement = SearchStatement()
     source = current_source(plan, statement, only=memory_ids)
-    return f"SELECT {shown_columns(plan.columns)} {source.rows}", statement.values
+    return f"SELECT {shown_columns(plan.columns)}, {LOOKED_AT} {source.rows}", statement.values
 
 
 def exact_statement(
@@ -142,7 +147,7 @@ def exact_statement(
     source = current_source(plan, statement, narrow=False, only=memory_ids)
     exact = replace(source, code=None)
     return (
-        f"SELECT {shown_columns(plan.columns)}, "
+        f"SELECT {shown_columns(plan.columns)}, {LOOKED_AT}, "
         f"coalesce({cosine(plan.vectors, statement, exact)}, 'NaN') AS exact, "
         f"coalesce({cosine(asked.vectors, statement, exact)}, 'NaN') AS exact_ranked, "
         f"{' AND '.join(narrowed(plan, statement)) or 'true'} AS fits {source.rows}",
@@ -180,7 +185,7 @@ def ranked(plan: SearchPlan, statement: SearchStatement, source: Source) -> str:
     # OFFSET 0 is a fence: the distance is computed once per row, not once per mention, and
     # the fetching is never turned into a scan of the table.
     return f"""
-    SELECT {columns}, best.scope_weight, best.similarity, best.score
+    SELECT {columns}, {LOOKED_AT}, best.scope_weight, best.similarity, best.score
     FROM (
         SELECT candidate.*, {formula.format(row="candidate")} AS score
         FROM ({_compared(plan, statement, source, formula)}
@@ -407,8 +412,13 @@ def narrowed(
 
 
 def whose(plan: SearchPlan, statement: SearchStatement) -> list[str]:
-    """Who may see what, as text; `visibility_sql.py` says the same to SQLAlchemy."""
+    """Who may see what, as text; `visibility_sql.py` says the same to SQLAlchemy.
+
+    It leaves out what is newer than the first page, too.
+    """
     conditions = []
+    if plan.newest is not None:
+        conditions.append(f"memories.create_time <= {statement.bind(plan.newest, 'timestamptz')}")
     # A session is one person's; a project shows an owner's own items to the owner alone.
     owned = {
         "session": "memories.scope <> 'session'",

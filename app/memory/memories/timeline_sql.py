@@ -15,6 +15,7 @@ from app.memory.memories.comparison_sql import Source
 from app.memory.memories.conflict_sql import COMPUTED, shown_columns
 from app.memory.memories.search_sql import (
     COLUMNS,
+    LOOKED_AT,
     SearchPlan,
     bucket_table,
     features,
@@ -65,7 +66,7 @@ def known_hits_statement(plan: SearchPlan, memory_ids: Sequence[str]) -> tuple[s
         f"{'present' if name in _NOT_OF_THEN else 'memories'}.{name}" for name in _STORED
     )
     computed = shown_columns(COMPUTED, now=False)
-    return f"SELECT {columns}, {computed} {source.rows}", statement.values
+    return f"SELECT {columns}, {computed}, {LOOKED_AT} {source.rows}", statement.values
 
 
 def known_waiting_statement(plan: SearchPlan) -> tuple[str, list[object]]:

@@ -12,10 +12,12 @@ import numpy as np
 from app.conversation.messages.message_ranking import (
     HybridRanking,
     MessageRankingRules,
+    MessageSearchPosition,
     RankedMessage,
     decode,
     fingerprint,
     fitting_hits,
+    newest_of,
     next_page,
     ranked,
 )
@@ -249,11 +251,12 @@ class PassageSearchService:
             )
         if not folder_ids:
             return _nothing(body.mode)
-        plan, query, mode = await self._plan(principal, body, folder_ids, reference)
+        plan, query, mode = await self._plan(principal, body, folder_ids, reference, reached)
         text, values, columns = features_statement(plan)
         [seen] = await self._database.fetch(principal.tenant_id, text, *values)
         ids: Sequence[str] = seen["ids"] or ()
         records = read_records(seen["records"], columns)
+        newest = plan.newest or newest_of(records)
         share = query.dense_share
         boosts = self._boosts.with_dense(latin=share.latin, cjk=share.cjk)
         cut = MessageRankingRules(mode, None, body.limit, reached)
@@ -270,7 +273,7 @@ class PassageSearchService:
                 for hit in hits
                 if hit.message_id in rows
             ],
-            next_cursor=next_page(page, hits, reached, (reference, reference), search),
+            next_cursor=next_page(page, hits, reached, (newest, reference), search),
             embedding_models=list(plan.vectors),
             waiting=0 if mode == "lexical" else _without_vector(records),
             searched=len(ids),
@@ -285,6 +288,7 @@ class PassageSearchService:
         body: PassageSearch,
         folder_ids: Sequence[str],
         reference: datetime,
+        reached: MessageSearchPosition | None,
     ) -> tuple[PassagePlan, QueryVectors, str]:
         asked = await parsed_query(body.query, reference)
         query, mode = QueryVectors(), body.mode
@@ -305,6 +309,7 @@ class PassageSearchService:
             tags_match=body.tags_match,
             created_from=body.created_from,
             created_to=body.created_to,
+            newest=reached.newest if reached else None,
             most=self._most,
         )
         return plan, query, mode

@@ -36,6 +36,7 @@ class PassagePlan:
         folder_ids: those that the caller may look into.
         vectors: by model, the query as a unit vector.
         created_from, created_to: both inclusive.
+        newest: what was stored after it is left out; None on the first page.
         most: how many passages are looked at.
 
     """
@@ -47,6 +48,7 @@ class PassagePlan:
     tags_match: Literal["any", "all"] = "any"
     created_from: datetime | None = None
     created_to: datetime | None = None
+    newest: datetime | None = None
     most: int = MOST_PASSAGES
 
 
@@ -124,7 +126,10 @@ def _found(plan: PassagePlan, statement: SearchStatement) -> str:
 
 def _within(plan: PassagePlan, statement: SearchStatement) -> str:
     folders = statement.bind(list(plan.folder_ids), "text[]")
-    return f"passages.tenant_id = tenant.id AND passages.folder_id = ANY ({folders})"
+    within = f"passages.tenant_id = tenant.id AND passages.folder_id = ANY ({folders})"
+    if plan.newest is None:
+        return within
+    return f"{within} AND passages.create_time <= {statement.bind(plan.newest, 'timestamptz')}"
 
 
 def _behind(plan: PassagePlan, rows: str) -> str:
