@@ -29,19 +29,19 @@ ids = st.text(string.ascii_letters + string.digits + "._:@|+=~-", min_size=1, ma
 
 @given(moment=moments, row_id=ids)
 def test_decoding_undoes_encoding_of_a_moment(moment: datetime, row_id: str) -> None:
-    assert decode_time(encode(moment, row_id)) == (moment, row_id)
+    assert decode_time(encode("list", moment, row_id), "list") == (moment, row_id)
 
 
 @given(number=numbers, row_id=ids)
 def test_decoding_undoes_encoding_of_a_number(number: int, row_id: str) -> None:
-    assert decode_number(encode(number, row_id)) == number
+    assert decode_number(encode("list", number, row_id), "list") == number
 
 
 @given(moment=moments, row_id=ids)
 def test_a_cursor_is_safe_in_a_url_and_short_enough_to_be_accepted(
     moment: datetime, row_id: str
 ) -> None:
-    cursor = encode(moment, row_id)
+    cursor = encode("list", moment, row_id)
 
     assert set(cursor) <= set(string.ascii_letters + string.digits + "-_")
     assert len(cursor) <= 512
@@ -52,21 +52,21 @@ def test_a_cursor_of_one_kind_is_refused_by_the_other(
     moment: datetime, number: int, row_id: str
 ) -> None:
     with pytest.raises(InvalidCursorError):
-        decode_number(encode(moment, row_id))
+        decode_number(encode("list", moment, row_id), "list")
     with pytest.raises(InvalidCursorError):
-        decode_time(encode(number, row_id))
+        decode_time(encode("list", number, row_id), "list")
 
 
 @given(st.one_of(st.text(), st.from_regex(r"[A-Za-z0-9_-]{0,200}", fullmatch=True)))
 def test_a_made_up_cursor_is_refused_and_never_crashes(cursor: str) -> None:
     for decode in (decode_time, decode_number):
         with suppress(InvalidCursorError):
-            decode(cursor)
+            decode(cursor, "list")
 
 
 def test_the_refusal_names_the_field() -> None:
     with pytest.raises(InvalidCursorError) as raised:
-        decode_time("x")
+        decode_time("x", "list")
 
     assert raised.value.members["errors"] == [
         {"location": ["query", "cursor"], "detail": "not a cursor of this list"}
@@ -76,7 +76,7 @@ def test_the_refusal_names_the_field() -> None:
 @given(st.datetimes(timezones=st.timezones()), st.text(max_size=80))
 def test_a_well_formed_cursor_is_a_moment_in_utc_or_refused(moment: datetime, row_id: str) -> None:
     try:
-        decoded = decode_time(encode(moment, row_id))
+        decoded = decode_time(encode("list", moment, row_id), "list")
     except InvalidCursorError:
         return
     assert decoded is not None
@@ -86,12 +86,12 @@ def test_a_well_formed_cursor_is_a_moment_in_utc_or_refused(moment: datetime, ro
 
 
 def test_no_cursor_is_the_first_page() -> None:
-    assert decode_time(None) is None
-    assert decode_number(None) is None
+    assert decode_time(None, "list") is None
+    assert decode_number(None, "list") is None
 
 
 def paged(rows: list[int], limit: int) -> Page[int]:
-    return page(rows, limit, show=lambda row: row, place=lambda row: (row, str(row)))
+    return page("list", rows, limit, show=lambda row: row, place=lambda row: (row, str(row)))
 
 
 @given(st.lists(st.integers(0, 1000), max_size=30, unique=True).map(sorted), st.integers(1, 10))
@@ -103,7 +103,7 @@ def test_pages_together_are_the_list(rows: list[int], limit: int) -> None:
         here = paged([row for row in rows if start is None or row > start][: limit + 1], limit)
         seen += here.items
         assert len(here.items) <= limit
-        start = decode_number(here.next_cursor)
+        start = decode_number(here.next_cursor, "list")
         if start is None:
             break
 

@@ -253,7 +253,7 @@ class MessageService:
             MessageNotFoundError: `branch` or `before` names no message of it.
 
         """
-        start = decode_number(query.cursor)
+        start = decode_number(query.cursor, "messages")
         async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             messages = MessageRepository(db, principal.access, session_id)
@@ -275,6 +275,7 @@ class MessageService:
             )
         counter = self._windows.counter
         return page(
+            "messages",
             rows,
             query.limit,
             show=MessageRead.model_validate,

@@ -80,7 +80,7 @@ class SessionService:
 
     async def list_sessions(self, principal: Principal, query: SessionQuery) -> Page[SessionRead]:
         """Sessions, newest first."""
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "sessions")
         filters = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
         if "status" in filters:
             filters["status"] = RUNNING[filters["status"]]
@@ -89,6 +89,7 @@ class SessionService:
                 start=start, limit=query.limit, filters=filters
             )
         return page(
+            "sessions",
             rows,
             query.limit,
             show=SessionRead.model_validate,

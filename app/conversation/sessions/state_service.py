@@ -75,13 +75,14 @@ class StateService:
         self, principal: Principal, session_id: str, query: PageQuery
     ) -> Page[SnapshotRead]:
         """Snapshots, newest first. Raises SessionNotFoundError."""
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "snapshots")
         async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             rows = await StateRepository(db, principal.access).list_snapshots(
                 session_id, start=start, limit=query.limit
             )
         return page(
+            "snapshots",
             rows,
             query.limit,
             show=SnapshotRead.model_validate,

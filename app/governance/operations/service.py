@@ -27,7 +27,7 @@ class JobService:
 
     async def list_jobs(self, principal: Principal, query: JobQuery) -> Page[JobRead]:
         """A page of jobs, newest first; empty when the filter asks for what the key may not see."""
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "jobs")
         equal = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
         own = _restriction(principal.access)
         if any(equal.get(name, value) != value for name, value in own.items()):
@@ -37,6 +37,7 @@ class JobService:
                 **(equal | own), start=start, limit=query.limit
             )
         return page(
+            "jobs",
             rows,
             query.limit,
             show=JobRead.model_validate,

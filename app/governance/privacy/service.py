@@ -128,12 +128,13 @@ class ErasureService:
         subject = None
         if query.kind is not None and query.id is not None:
             subject = subject_hash(principal.tenant_id, query.kind, query.id)
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "receipts")
         async with self._work.read(principal) as db:
             rows = await ErasureRepository(db, principal.tenant_id).receipts(
                 kind=query.kind, subject=subject, start=start, limit=query.limit
             )
         return page(
+            "receipts",
             rows,
             query.limit,
             show=ErasureRead.model_validate,

@@ -89,12 +89,13 @@ class WebhookService:
             InvalidCursorError: the cursor is not one of this list.
 
         """
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "webhooks")
         async with self._work.read(principal) as db:
             rows = await WebhookRepository(db, principal.tenant_id).list_webhooks(
                 start=start, limit=query.limit
             )
         return page(
+            "webhooks",
             rows,
             query.limit,
             show=WebhookRead.model_validate,
@@ -194,7 +195,7 @@ class WebhookService:
             InvalidCursorError: the cursor is not one of this list.
 
         """
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "deliveries")
         tenant_id = principal.tenant_id
         async with self._work.read(principal) as db:
             await WebhookRepository(db, tenant_id).get(webhook_id)
@@ -202,6 +203,7 @@ class WebhookService:
                 start=start, limit=query.limit, status=query.status, event_type=query.event_type
             )
         return page(
+            "deliveries",
             rows,
             query.limit,
             show=DeliveryRead.model_validate,

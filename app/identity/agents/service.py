@@ -79,7 +79,7 @@ class AgentService:
 
     async def list_agents(self, principal: Principal, query: AgentQuery) -> Page[AgentRead]:
         """A page of agents, newest first."""
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "agents")
         async with self._work.read(principal) as db:
             rows = await AgentRepository(db, principal.access).list_agents(
                 start=start,
@@ -88,6 +88,7 @@ class AgentService:
                 agent_type=query.agent_type,
             )
         return page(
+            "agents",
             rows,
             query.limit,
             show=AgentRead.model_validate,

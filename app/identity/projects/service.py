@@ -90,12 +90,13 @@ class ProjectService:
 
     async def list_projects(self, principal: Principal, query: ProjectQuery) -> Page[ProjectRead]:
         """A page of projects, newest first."""
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "projects")
         async with self._work.read(principal) as db:
             rows = await ProjectRepository(db, principal.access).list_projects(
                 start=start, limit=query.limit, user_id=query.user_id
             )
         return page(
+            "projects",
             rows,
             query.limit,
             show=ProjectRead.model_validate,
@@ -155,12 +156,13 @@ class ProjectService:
             ProjectNotFoundError: there is none for this caller.
 
         """
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "project_members")
         async with self._work.read(principal) as db:
             projects = ProjectRepository(db, principal.access)
             await projects.get(project_id)
             rows = await projects.list_members(project_id, start=start, limit=query.limit)
         return page(
+            "project_members",
             rows,
             query.limit,
             show=MemberRead.model_validate,

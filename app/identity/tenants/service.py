@@ -190,9 +190,10 @@ class TenantService:
 
     async def list_tenants(self, *, cursor: str | None, limit: int) -> Page[TenantRead]:
         """A page of tenants, newest first."""
-        start = decode_time(cursor)
+        start = decode_time(cursor, "tenants")
         rows = await KeyDirectory(self._work.database).tenants(start, limit)
         return page(
+            "tenants",
             rows,
             limit,
             show=lambda row: TenantRead.model_validate(
@@ -264,12 +265,13 @@ class TenantService:
 
     async def list_keys(self, tenant_id: str, *, cursor: str | None, limit: int) -> Page[KeyRead]:
         """Keys of a tenant, newest first, revoked and expired ones too."""
-        start = decode_time(cursor)
+        start = decode_time(cursor, "keys")
         async with self._work.read(tenant_id) as db:
             repository = TenantRepository(db, tenant_id)
             await repository.get()
             rows = await repository.list_keys(start=start, limit=limit)
         return page(
+            "keys",
             rows,
             limit,
             show=KeyRead.model_validate,

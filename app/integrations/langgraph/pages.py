@@ -10,7 +10,7 @@ import json
 import zlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -184,8 +184,12 @@ def metadata_of(text: str | None) -> dict[str, Any] | None:
         raise InvalidSaverFilterError from None
 
 
+_LIST: Final = "saver_checkpoints"
+"""The list that its cursors name."""
+
+
 def _cursor(step: SaverCheckpoint) -> str:
-    raw = json.dumps([step.checkpoint_id, step.session_id, step.namespace])
+    raw = json.dumps([_LIST, step.checkpoint_id, step.session_id, step.namespace])
     return base64.urlsafe_b64encode(raw.encode()).decode()
 
 
@@ -204,11 +208,12 @@ def position_of(cursor: str | None) -> Position | None:
         raise InvalidCursorError from None
     if (
         not isinstance(position, list)
-        or len(position) != 3
+        or len(position) != 4
+        or position[0] != _LIST
         or not all(isinstance(part, str) and part.isprintable() for part in position)
     ):
         raise InvalidCursorError
-    return position[0], position[1], position[2]
+    return position[1], position[2], position[3]
 
 
 CHUNK_BYTES = 64 * 1024

@@ -167,13 +167,14 @@ class ExtractionService:
 
     async def runs(self, principal: Principal, query: RunQuery) -> Page[RunRead]:
         """The log of runs, newest first."""
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "extraction_runs")
         equal = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
         async with self._work.read(principal) as db:
             rows = await ExtractionRepository(db, principal.access).runs(
                 equal, start=start, limit=query.limit
             )
         return page(
+            "extraction_runs",
             rows,
             query.limit,
             show=RunRead.model_validate,

@@ -111,13 +111,14 @@ class FeedbackService:
             MemoryNotFoundError: there is none for this caller.
 
         """
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "feedback")
         async with self._work.read(principal) as db:
             await MemoryRepository(db, principal.access).get(memory_id)
             rows = await FeedbackRepository(db, principal.access).list_feedback(
                 memory_id, start=start, limit=query.limit
             )
         return page(
+            "feedback",
             rows,
             query.limit,
             show=FeedbackRead.model_validate,

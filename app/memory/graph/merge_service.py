@@ -170,13 +170,17 @@ class GraphMergeService:
 
     async def changes(self, principal: Principal, query: PageQuery) -> Page[ChangeRead]:
         """A page of merges and splits that the caller may see, newest first."""
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "merges")
         async with self._work.read(principal) as db:
             rows = await ChangeRepository(db, principal.access).list_changes(
                 start=start, limit=query.limit
             )
         return page(
-            rows, query.limit, show=change_shown, place=lambda row: (row.create_time, row.change_id)
+            "merges",
+            rows,
+            query.limit,
+            show=change_shown,
+            place=lambda row: (row.create_time, row.change_id),
         )
 
     async def undo(

@@ -126,7 +126,7 @@ class GraphService:
 
     async def entities(self, principal: Principal, query: EntityQuery) -> Page[EntityRead]:
         """A page of entities, newest first, without merged ones."""
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "entities")
         equal = query.model_dump(include={*OWNERS, "scope"}, exclude_none=True)
         if query.type is not None:
             equal["entity_type"] = query.type
@@ -141,7 +141,9 @@ class GraphService:
                 entity.entity_id: entity
                 for entity in await entities_shown(db, principal.access, rows)
             }
-        return page(rows, query.limit, show=lambda row: shown[row.entity_id], place=_made)
+        return page(
+            "entities", rows, query.limit, show=lambda row: shown[row.entity_id], place=_made
+        )
 
     async def entity(self, principal: Principal, entity_id: str) -> EntityDetail:
         """One entity with its aliases and the number of its mentions; a merged one too.
@@ -166,7 +168,7 @@ class GraphService:
             EntityNotFoundError: there is none for this caller.
 
         """
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "entity_memories")
         async with self._work.read(principal) as db:
             entities = EntityRepository(db, principal.access)
             row = await entities.get(entity_id)
@@ -176,12 +178,14 @@ class GraphService:
         more = len(ids) > query.limit
         return MentionPage(
             items=list(ids[: query.limit]),
-            next_cursor=encode(row.create_time, ids[query.limit - 1]) if more else None,
+            next_cursor=encode("entity_memories", row.create_time, ids[query.limit - 1])
+            if more
+            else None,
         )
 
     async def relations(self, principal: Principal, query: RelationQuery) -> Page[RelationRead]:
         """A page of relations, newest first: what holds at a time, by what was known at a time."""
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "relations")
         when = self._when(query)
         async with self._work.read(principal) as db:
             rows = await RelationTimeline(db, principal.access, now=self._now()).list_relations(
@@ -195,7 +199,7 @@ class GraphService:
                 limit=query.limit,
             )
             relations = await relations_shown(db, principal.access, rows)
-        return _page_of(rows, relations, query.limit, _learned)
+        return _page_of("relations", rows, relations, query.limit, _learned)
 
     async def history(
         self, principal: Principal, relation_id: str, query: PageQuery
@@ -206,13 +210,19 @@ class GraphService:
             RelationNotFoundError: there is none for this caller.
 
         """
-        start = decode_number(query.cursor)
+        start = decode_number(query.cursor, "relation_history")
         async with self._work.read(principal) as db:
             rows = await RelationTimeline(db, principal.access, now=self._now()).history(
                 relation_id, start=start, limit=query.limit
             )
             relations = await relations_shown(db, principal.access, rows)
-        return _page_of(rows, relations, query.limit, lambda row: (row.version, row.relation_id))
+        return _page_of(
+            "relation_history",
+            rows,
+            relations,
+            query.limit,
+            lambda row: (row.version, row.relation_id),
+        )
 
     async def neighbours(self, principal: Principal, query: NeighbourQuery) -> Neighbours:
         """The nearest entities around one, and the relations among them all.
@@ -351,6 +361,7 @@ def _refuse_all_graphs(principal: Principal, query: NeighbourQuery | GraphSearch
 
 
 def _page_of(
+    name: str,
     rows: Sequence[GraphRelation],
     relations: Sequence[RelationRead],
     limit: int,
@@ -359,7 +370,7 @@ def _page_of(
     """A page without relations that were erased since its rows were read."""
     shown = {(relation.relation_id, relation.version): relation for relation in relations}
     whole = page(
-        rows, limit, show=lambda row: shown.get((row.relation_id, row.version)), place=place
+        name, rows, limit, show=lambda row: shown.get((row.relation_id, row.version)), place=place
     )
     return Page(
         items=[item for item in whole.items if item is not None], next_cursor=whole.next_cursor

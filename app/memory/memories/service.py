@@ -98,19 +98,12 @@ class MemoryService:
 
         """
         places = {
-            "limit",
-            "cursor",
-            "max_tokens",
-            "order",
-            "filters",
-            "as_of",
-            "known_at",
-            "in_conflict",
-        }
+            "limit", "cursor", "max_tokens", "order", "filters", "as_of", "known_at", "in_conflict",
+        }  # fmt: skip
         asked: dict[str, Any] = {
             "equal": query.model_dump(exclude=places, exclude_none=True),
             "filters": _parsed(query.filters),
-            "start": decode_time(query.cursor),
+            "start": decode_time(query.cursor, "memories"),
             "descending": query.order == "desc",
             "limit": query.limit,
             "as_of": query.as_of,
@@ -127,6 +120,7 @@ class MemoryService:
                 )
                 shown = [MemoryRead.model_validate(state) for state in states]
         return page(
+            "memories",
             shown,
             query.limit,
             show=lambda memory: memory,
@@ -148,7 +142,7 @@ class MemoryService:
 
         """
         access = principal.access
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "memory_history")
         async with self._work.read(principal) as db:
             memory = await MemoryRepository(db, principal.access).get(memory_id)
             rows = await RecordRepository(db, principal.access).history(
@@ -162,7 +156,11 @@ class MemoryService:
             return shown.model_copy(update=dict.fromkeys(closed))
 
         return page(
-            rows, query.limit, show=show, place=lambda row: (row.create_time, row.history_id)
+            "memory_history",
+            rows,
+            query.limit,
+            show=show,
+            place=lambda row: (row.create_time, row.history_id),
         )
 
     async def list_project_items(
@@ -177,7 +175,7 @@ class MemoryService:
             InsufficientRoleError: the caller is neither owner nor admin.
 
         """
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "project_items")
         equal = query.model_dump(exclude={"limit", "cursor"}, exclude_none=True)
         async with self._work.read(principal) as db:
             await ProjectRepository(db, principal.access).managed(project_id, "list_items")
@@ -185,6 +183,7 @@ class MemoryService:
                 project_id, equal=equal, start=start, limit=query.limit
             )
         return page(
+            "project_items",
             rows,
             query.limit,
             show=ProjectItemRead.model_validate,
@@ -192,12 +191,7 @@ class MemoryService:
         )
 
     async def delete(
-        self,
-        principal: Principal,
-        memory_id: str,
-        *,
-        hard: bool,
-        key: IdempotencyKey | None = None,
+        self, principal: Principal, memory_id: str, *, hard: bool, key: IdempotencyKey | None = None
     ) -> MemoriesDeleted:
         """Hide a memory from everything and everyone, or with `hard` remove it at once.
 
@@ -309,7 +303,7 @@ class MemoryService:
 
     async def decisions(self, principal: Principal, query: DecisionQuery) -> Page[DecisionRead]:
         """A page of the gate's decisions that the caller may see, newest first."""
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "decisions")
         async with self._work.read(principal) as db:
             rows = await DecisionRepository(db, principal.access).decisions(
                 user_id=query.user_id,
@@ -321,6 +315,7 @@ class MemoryService:
                 limit=query.limit,
             )
         return page(
+            "decisions",
             rows,
             query.limit,
             show=DecisionRead.model_validate,

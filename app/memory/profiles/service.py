@@ -229,7 +229,7 @@ class ProfileService:
             UserNotFoundError, ProjectNotFoundError: there is none for this caller.
 
         """
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "profile_history")
         kind, owner_id = owner
         async with self._work.read(principal) as db:
             if kind == "user":
@@ -247,6 +247,7 @@ class ProfileService:
         # A project's values may be derived from what was said to other agents.
         veiled = kind == "project" and principal.access.agent_id is not None
         return page(
+            "profile_history",
             rows,
             query.limit,
             show=lambda row: _change(row, veiled=veiled or row.slot in gone),

@@ -66,14 +66,14 @@ class Page(BaseModel, Generic[Item]):
     next_cursor: str | None = None
 
 
-def encode(value: datetime | int, row_id: str) -> str:
-    """A cursor for the row with this place in the order and this id."""
+def encode(name: str, value: datetime | int, row_id: str) -> str:
+    """A cursor of the list of this name, for the row with this place in its order and this id."""
     place = value if isinstance(value, int) else value.isoformat()
-    raw = json.dumps([place, row_id], separators=(",", ":"))
+    raw = json.dumps([name, place, row_id], separators=(",", ":"))
     return base64.urlsafe_b64encode(raw.encode()).decode().rstrip("=")
 
 
-def decode_time(cursor: str | None) -> tuple[datetime, str] | None:
+def decode_time(cursor: str | None, name: str) -> tuple[datetime, str] | None:
     """The time and id after which a page begins, or None for the first page.
 
     Raises:
@@ -82,7 +82,7 @@ def decode_time(cursor: str | None) -> tuple[datetime, str] | None:
     """
     if cursor is None:
         return None
-    place, row_id = _decode(cursor)
+    place, row_id = _decode(cursor, name)
     try:
         value = datetime.fromisoformat(place)
     except (ValueError, TypeError):
@@ -95,7 +95,7 @@ def decode_time(cursor: str | None) -> tuple[datetime, str] | None:
         raise InvalidCursorError from None
 
 
-def decode_number(cursor: str | None) -> int | None:
+def decode_number(cursor: str | None, name: str) -> int | None:
     """The number after which a page begins, or None for the first page.
 
     Raises:
@@ -104,21 +104,22 @@ def decode_number(cursor: str | None) -> int | None:
     """
     if cursor is None:
         return None
-    place, _ = _decode(cursor)
+    place, _ = _decode(cursor, name)
     if type(place) is not int or abs(place) > LARGEST_INTEGER:
         raise InvalidCursorError
     return place
 
 
-def _decode(cursor: str) -> tuple[Any, str]:
+def _decode(cursor: str, name: str) -> tuple[Any, str]:
     """Raises InvalidCursorError."""
     try:
         padded = cursor + "=" * (-len(cursor) % 4)
-        place, row_id = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
+        theirs, place, row_id = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
     except (ValueError, TypeError, RecursionError):
         raise InvalidCursorError from None
     if (
-        not isinstance(row_id, str)
+        theirs != name
+        or not isinstance(row_id, str)
         or len(row_id) > 64
         or not (row_id.isascii() and row_id.isprintable())
     ):
@@ -127,6 +128,7 @@ def _decode(cursor: str) -> tuple[Any, str]:
 
 
 def page(
+    name: str,
     rows: Sequence[Row],
     limit: int,
     *,
@@ -137,6 +139,7 @@ def page(
     """A page out of `limit + 1` rows; the extra row only says that another page follows.
 
     Args:
+        name: of the list; its cursors are refused by every other.
         fits: how many of the items, from the first on, may be on the page.
 
     """
@@ -146,5 +149,5 @@ def page(
     more = len(rows) > len(items)
     return Page(
         items=items,
-        next_cursor=encode(*place(rows[len(items) - 1])) if more and items else None,
+        next_cursor=encode(name, *place(rows[len(items) - 1])) if more and items else None,
     )

@@ -123,7 +123,7 @@ class BlockService:
             InvalidCursorError: the cursor is none that a page returned.
 
         """
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "blocks")
         async with self._work.read(principal) as db:
             rows = await BlockRepository(db, principal.access).list_blocks(
                 start=start,
@@ -134,7 +134,7 @@ class BlockService:
                 query=query.query,
                 hidden=query.include_hidden,
             )
-        return self._page(rows, query)
+        return self._page("blocks", rows, query)
 
     async def patch(
         self, principal: Principal, block_id: str, body: BlockPatch, *, expected: int | None
@@ -252,7 +252,7 @@ class BlockService:
             InvalidCursorError: the cursor is none that a page returned.
 
         """
-        start = decode_number(query.cursor)
+        start = decode_number(query.cursor, "block_history")
         async with self._work.read(principal) as db:
             block = await BlockRepository(db, principal.access).get(block_id)
             rows = await BlockTimeline(db, principal.tenant_id).list_history(
@@ -263,7 +263,13 @@ class BlockService:
             current = row.history_no == block.history_no
             return BlockHistoryRead.model_validate(row).model_copy(update={"current": current})
 
-        return page(rows, query.limit, show=show, place=lambda row: (row.history_no, block_id))
+        return page(
+            "block_history",
+            rows,
+            query.limit,
+            show=show,
+            place=lambda row: (row.history_no, block_id),
+        )
 
     async def delete(
         self, principal: Principal, block_id: str, query: BlockDeleteQuery
@@ -338,16 +344,17 @@ class BlockService:
             InvalidCursorError: the cursor is none that a page returned.
 
         """
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "agent_blocks")
         async with self._work.read(principal) as db:
             await AgentRepository(db, principal.access).get(agent_id)
             rows = await BlockRepository(db, principal.access).list_blocks(
                 start=start, limit=query.limit, equal={}, agent_id=agent_id
             )
-        return self._page(rows, query)
+        return self._page("agent_blocks", rows, query)
 
-    def _page(self, rows: Sequence[Block], query: ContentQuery) -> Page[BlockRead]:
+    def _page(self, name: str, rows: Sequence[Block], query: ContentQuery) -> Page[BlockRead]:
         return page(
+            name,
             rows,
             query.limit,
             show=shown,

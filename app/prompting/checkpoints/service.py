@@ -118,7 +118,7 @@ class CheckpointService:
             InvalidCursorError: the cursor is none that a page returned.
 
         """
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "checkpoints")
         equal = query.model_dump(
             include={"namespace", "source", "step", "reason"}, exclude_none=True
         )
@@ -132,6 +132,7 @@ class CheckpointService:
                 limit=query.limit,
             )
         return page(
+            "checkpoints",
             rows,
             query.limit,
             show=CheckpointRead.model_validate,
@@ -243,13 +244,14 @@ class ApprovalService:
             InvalidCursorError: the cursor is none that a page returned.
 
         """
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "approvals")
         async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             rows = await ApprovalRepository(db, principal.access, session_id).list_approvals(
                 status=query.status, start=start, limit=query.limit
             )
         return page(
+            "approvals",
             rows,
             query.limit,
             show=_approval_shown,

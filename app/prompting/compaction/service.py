@@ -130,13 +130,14 @@ class CompactionService:
             InvalidCursorError: the cursor is none that a page returned.
 
         """
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "summaries")
         async with self._work.read(principal) as db:
             session = await SessionRepository(db, principal.access).get(session_id)
             rows = await SummaryRepository(db, principal.access).list_summaries(
                 session_id, level=query.level, start=start, limit=query.limit
             )
         return page(
+            "summaries",
             rows,
             query.limit,
             show=lambda row: shown(row, session.summary_ids),

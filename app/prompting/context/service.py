@@ -177,13 +177,14 @@ class ContextService:
             InvalidCursorError: the cursor is none that a page returned.
 
         """
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "injections")
         async with self._database.begin(principal.tenant_id) as db:
             await SessionRepository(db, principal.access).get(session_id)
             rows = await InjectionRepository(db, principal.access).list_contexts(
                 session_id, content_sha256=query.content_sha256, start=start, limit=query.limit
             )
         return page(
+            "injections",
             rows,
             query.limit,
             show=InjectedContextRead.model_validate,

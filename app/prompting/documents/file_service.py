@@ -160,13 +160,14 @@ class FileService:
             InvalidCursorError: the cursor is none that a page returned.
 
         """
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "files")
         async with self._work.read(principal) as db:
             await FolderRepository(db, principal.access).get(folder_id)
             rows = await FileRepository(db, principal.access).list_files(
                 folder_id, start=start, limit=query.limit, state=query.state
             )
         return page(
+            "files",
             rows,
             query.limit,
             show=shown,

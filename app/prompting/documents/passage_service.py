@@ -136,13 +136,14 @@ class PassageService:
             InvalidCursorError: the cursor is none that a page returned.
 
         """
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "passages")
         async with self._work.read(principal) as db:
             await FolderRepository(db, principal.access).get(folder_id)
             rows = await PassageRepository(db, principal.access).list_passages(
                 folder_id, start=start, limit=query.limit
             )
         return page(
+            "passages",
             rows,
             query.limit,
             show=PassageRead.model_validate,
@@ -160,7 +161,7 @@ class PassageService:
             InvalidCursorError: the cursor is none that a page returned.
 
         """
-        start = decode_number(query.cursor)
+        start = decode_number(query.cursor, "file_passages")
         async with self._work.read(principal) as db:
             await FileRepository(db, principal.access).get(folder_id, file_id)
             rows = await PassageRepository(db, principal.access).list_of_file(
@@ -171,6 +172,7 @@ class PassageService:
             return row.ordinal, row.passage_id
 
         return page(
+            "file_passages",
             rows,
             query.limit,
             show=PassageRead.model_validate,

@@ -191,7 +191,7 @@ class FolderService:
             InvalidCursorError: the cursor is none that a page returned.
 
         """
-        start = decode_time(query.cursor)
+        start = decode_time(query.cursor, "folders")
         async with self._work.read(principal) as db:
             folders = FolderRepository(db, principal.access)
             rows = await folders.list_folders(
@@ -202,6 +202,7 @@ class FolderService:
             )
             counts = await folders.counts([row.folder_id for row in rows])
         return page(
+            "folders",
             rows,
             query.limit,
             show=lambda row: _with(row, counts[row.folder_id]),
