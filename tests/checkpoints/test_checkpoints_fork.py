@@ -309,7 +309,36 @@ class TestOnce:
         for one in ("s1", made["session_id"], again["session_id"]):
             assert await hits(session_id=one) == [one]
         ok(await client.delete("/sessions/s1", params={"confirm": "true"}))
-        assert set(await hits(user_id="ana")) >= {made["session_id"]}
+        last = await fork(client, again["session_id"])
+        copies = [made["session_id"], again["session_id"], last["session_id"]]
+        [found] = await hits(user_id="ana")
+        assert found in copies
+        for one in copies:
+            assert await hits(session_id=one) == [one]
+            # Beside a fork, its own copy is the one, which it shows itself.
+            answer = await context(client, one, query="Where is the blue notebook?")
+            assert "blue notebook" not in "\n".join(excerpt_lines(answer))
+        await append(client, "s3", "Hello.")
+        answer = await context(client, "s3", query="Where is the blue notebook?")
+        assert "\n".join(excerpt_lines(answer)).count("blue notebook") == 1
+        for one in copies:
+            assert len(await hits(user_id="ana")) == 1
+            ok(await client.delete(f"/sessions/{one}", params={"confirm": "true"}))
+        assert await hits(user_id="ana") == []
+
+    async def test_a_context_of_a_fork_shows_nothing_of_what_was_said_afterwards(
+        self, client: AsyncClient, session: None
+    ) -> None:
+        await append(client, "s1", "The blue notebook lies on the shelf.")
+        made = await fork(client)
+        await append(client, "s1", "The green notebook lies in the cellar.")
+        await append(client, "s3", "The red notebook lies in the car.")
+
+        answer = await context(client, made["session_id"], query="Where is the notebook?")
+
+        lines = "\n".join(excerpt_lines(answer))
+        assert "red notebook" in lines
+        assert "green notebook" not in lines
 
     async def test_a_context_of_the_fork_shows_no_text_twice(
         self, client: AsyncClient, session: None

@@ -287,6 +287,7 @@ INDEXES = {
         "messages_idx_create_time": "tenant_id create_time",
         "messages_idx_agent_create_time": "tenant_id agent_id create_time",
         "messages_idx_parent": "tenant_id parent_message_id",
+        "messages_idx_copied_from": "tenant_id copied_from message_id",
         "messages_idx_analyser": "tenant_id analyser",
         "messages_idx_waiting": "tenant_id session_id sequence_no",
         "messages_idx_without_pieces": "tenant_id",

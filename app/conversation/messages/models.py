@@ -113,6 +113,13 @@ class Message(TenantOwned, Searched, Base):
             "parent_message_id",
             postgresql_where=text("parent_message_id IS NOT NULL"),
         ),
+        Index(
+            "messages_idx_copied_from",
+            "tenant_id",
+            "copied_from",
+            "message_id",
+            postgresql_where=text("copied_from IS NOT NULL"),
+        ),
     )
 
     message_id: Mapped[str] = mapped_column(Id, primary_key=True)

@@ -103,9 +103,8 @@ class MessageSearchService:
     ) -> dict[str, Any]:
         """What was said about a query, best first: the content of a `MessageSearchAnswer`.
 
-        Of several ids all must fit; an unknown session, user or agent has no
-        messages, which is no error. Without an embedder that answers, a hybrid search goes by
-        words and context alone.
+        Of several ids all must fit; an unknown session, user or agent has no messages, which is no
+        error. Without an embedder that answers, a hybrid search goes by words and context alone.
 
         Args:
             principal: who asks.
@@ -128,21 +127,17 @@ class MessageSearchService:
         search = _fingerprint(principal, body)
         reached = None if body.cursor is None else decode(body.cursor, search)
         reference = body.reference_time or (reached.reference if reached else self._now())
-        plan, query = await self._plan(principal, body, reached, reference)
-        plan = replace(plan, remembered=remembered)
-        share = query.dense_share
-        boosts = self._boosts.with_changes(body.boosts or {})
-        boosts = boosts.with_dense(latin=share.latin, cjk=share.cjk)
-        ranking = await self._rank(principal, plan, body, reached, boosts)
+        plan, query = await self._plan(principal, body, reached, reference, remembered=remembered)
+        ranking = await self._rank(principal, plan, body, reached, self._weighed(body, query))
         page = ranking.page
         rows = await self._fetch(principal, plan, [one.message_id for one in page.hits])
         hits = fitting_hits(page.hits, rows, self._counter, body.max_tokens)
         MESSAGE_SEARCHES.labels("found" if rows else "empty").inc()
         return {
             "items": [
-                _hit(rows[one.message_id], one, reference, explain=body.explain)
+                _hit(row, one, reference, explain=body.explain)
                 for one in hits
-                if one.message_id in rows
+                if (row := rows.get(one.message_id)) is not None
             ],
             "next_cursor": next_page(page, hits, reached, (ranking.newest, reference), search),
             "embedding_models": list(plan.vectors),
@@ -173,12 +168,19 @@ class MessageSearchService:
                 raise MessageNotFoundError(message_id)
             return MessageSlice.of(MessageRead.model_validate(found), MessageSliceQuery())
 
+    def _weighed(self, body: MessageSearch, query: QueryVectors) -> Boosts:
+        share = query.dense_share
+        boosts = self._boosts.with_changes(body.boosts or {})
+        return boosts.with_dense(latin=share.latin, cjk=share.cjk)
+
     async def _plan(
         self,
         principal: Principal,
         body: MessageSearch,
         reached: MessageSearchPosition | None,
         reference: datetime,
+        *,
+        remembered: bool,
     ) -> tuple[MessagePlan, QueryVectors]:
         asked = await parsed_query(body.query, reference)
         query = QueryVectors()
@@ -204,6 +206,7 @@ class MessageSearchService:
             until=body.until,
             newest=reached.newest if reached else None,
             most=self._most,
+            remembered=remembered,
         )
         return plan, query
 

@@ -50,8 +50,8 @@ class MessagePlan:
         sessions: only of these; None for all.
         remembered: leave out what was said while memory was paused.
         beside: the session that the results are shown beside, which shows its own messages.
-        lineage: sessions that it has copies of, each with the last number: left out, the copies
-            are found in their place.
+        lineage: sessions that it has copies of, each with the last number: left out, with what
+            was said there afterwards.
 
     """
 
@@ -149,25 +149,13 @@ def pieces_statement(
     the session's last message.
     """
     statement = SearchStatement()
-    columns = [
-        Column(
-            "similarity",
-            "float4",
-            f"CAST(coalesce({_piece_cosine(plan, statement)}, 'NaN') AS float4)",
-        ),
-        *product_columns(plan.asked, statement, terms="piece.terms"),
-        Column("length", "int2", "piece.term_count"),
-    ]
+    columns = _piece_columns(plan, statement)
     chosen = f"messages.message_id = ANY ({statement.bind(list(message_ids), 'text[]')})"
     conditions = [*_whose(plan, statement), *_narrowed(plan, statement), _FINDABLE]
     if plan.remembered:
         # Of a way that was left by a return to a checkpoint.
         conditions.append("NOT sessions.set_aside @> messages.sequence_no")
     where = " AND ".join(conditions)
-    since = "true"
-    if plan.since is not None:
-        moment = statement.bind(plan.since, "timestamptz")
-        since = f"coalesce(asked.said_at, asked.create_time) >= {moment}"
     # Fenced, or all messages of the user are read, of whom a plan expects no more than of others;
     # and a difference in a join is no condition of an index where row-level security holds.
     return (
@@ -191,7 +179,7 @@ def pieces_statement(
             AND asked.session_id = messages.session_id
             AND asked.sequence_no = messages.before AND asked.role = 'user'
             AND asked.terms IS NOT NULL AND (asked.captured OR NOT {plan.remembered})
-            AND {since}
+            AND {_asked_since(plan, statement)}
     ) AS request ON true
     WHERE {where}
     """,
@@ -208,10 +196,23 @@ def _searched(row: str, name: str = "content") -> str:
     )
 
 
-def _piece_cosine(plan: MessagePlan, statement: SearchStatement) -> str:
-    return inner_product(
+def _piece_columns(plan: MessagePlan, statement: SearchStatement) -> list[Column]:
+    cosine = inner_product(
         plan.asked.vectors, statement, model="messages.embedding_model", vector="piece.embedding"
     )
+    return [
+        Column("similarity", "float4", f"CAST(coalesce({cosine}, 'NaN') AS float4)"),
+        *product_columns(plan.asked, statement, terms="piece.terms"),
+        Column("length", "int2", "piece.term_count"),
+    ]
+
+
+def _asked_since(plan: MessagePlan, statement: SearchStatement) -> str:
+    """Whether the request `asked` is of the time that is searched."""
+    if plan.since is None:
+        return "true"
+    moment = statement.bind(plan.since, "timestamptz")
+    return f"coalesce(asked.said_at, asked.create_time) >= {moment}"
 
 
 def _whose(plan: MessagePlan, statement: SearchStatement) -> list[str]:
@@ -236,28 +237,30 @@ def _whose(plan: MessagePlan, statement: SearchStatement) -> list[str]:
 
 
 def _said_once(plan: MessagePlan, statement: SearchStatement) -> list[str]:
-    """What leaves out the second of two messages of which one is a copy in a fork.
+    """What leaves out all but one of a message and its copies in forks.
 
-    Where both may be found, it is the copy, unless the results are shown beside the fork itself.
+    Where it may be found itself, they are the copies, else all copies but the one with the first
+    id; beside a fork, the fork's own copy is the one.
     """
-    source = ["source.tenant_id = tenant.id", "source.message_id = messages.copied_from"]
+    other = ["other.tenant_id = tenant.id"]
     if plan.session_id is not None:
-        source.append(f"source.session_id = {statement.bind(plan.session_id, 'text')}")
+        other.append(f"other.session_id = {statement.bind(plan.session_id, 'text')}")
     if plan.sessions is not None:
         chosen = statement.bind(list(plan.sessions), "text[]")
-        source.append(f"source.session_id = ANY ({chosen})")
-    beside = "false"
+        other.append(f"other.session_id = ANY ({chosen})")
+    beside, first = "false", "other.message_id < messages.message_id"
     if plan.beside is not None:
-        beside = f"messages.session_id = {statement.bind(plan.beside, 'text')}"
+        fork = statement.bind(plan.beside, "text")
+        beside, first = f"messages.session_id = {fork}", f"({first} OR other.session_id = {fork})"
+    found = f"SELECT FROM messages AS other WHERE {' AND '.join(other)}"
     conditions = [
-        f"(messages.copied_from IS NULL OR {beside} "
-        f"OR NOT EXISTS (SELECT FROM messages AS source WHERE {' AND '.join(source)}))"
+        f"(messages.copied_from IS NULL OR {beside} OR NOT ("
+        f"EXISTS ({found} AND other.message_id = messages.copied_from) "
+        f"OR EXISTS ({found} AND other.copied_from = messages.copied_from AND {first})))"
     ]
-    for session_id, upto in plan.lineage:
-        conditions.append(
-            f"(messages.session_id <> {statement.bind(session_id, 'text')} "
-            f"OR messages.sequence_no > {statement.bind(upto, 'int8')})"
-        )
+    if plan.lineage:
+        copied = statement.bind([session_id for session_id, _ in plan.lineage], "text[]")
+        conditions.append(f"messages.session_id <> ALL ({copied})")
     return conditions
 
 

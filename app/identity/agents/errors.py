@@ -50,7 +50,7 @@ class LabelTakenError(ConflictError):
 
     def __init__(self, label: str) -> None:
         super().__init__(
-            f"An agent has each label once, and already has a block {label}.", label=label
+            f"An agent or a session has each label once, and has a block {label}.", label=label
         )
 
 

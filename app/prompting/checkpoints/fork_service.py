@@ -77,17 +77,11 @@ class ForkService:
                 session_id, Participants(), create=False, creator=None
             )
             copier = ForkRepository(unit.db, principal.access, opened.session)
-            checkpoint = None
-            if body.checkpoint_id is not None:
-                checkpoints = CheckpointRepository(unit.db, principal.access, session_id)
-                checkpoint = await checkpoints.get(body.checkpoint_id)
+            checkpoints = CheckpointRepository(unit.db, principal.access, session_id)
+            named = body.checkpoint_id
+            checkpoint = None if named is None else await checkpoints.get(named)
             point = await _point(copier, opened, body, checkpoint)
-            copied = await copier.count(point)
-            if copied > self._most:
-                raise ForkTooLargeError(copied, self._most)
-            waiting = await copier.open_calls(point)
-            if waiting is not None:
-                raise ForkPointError.open_call(*waiting)
+            copied = await self._copied(copier, point)
             window = await _window(copier, opened.session, point, checkpoint)
             state = await _state(unit.db, principal, copier, opened.session, point, checkpoint)
             last = await copier.last(point)
@@ -98,17 +92,21 @@ class ForkService:
             policy = resolve(self._policy, opened.agent.window_policy, fork.window_policy)
             await WindowRepository(unit.db, principal.access, fork).recount(policy)
             states = StateRepository(unit.db, principal.access)
-            version = (await states.put(fork.session_id, state, None)).version
-            shown = SessionForked(
-                **SessionRead.model_validate(fork).model_dump(),
-                copied_messages=copied,
-                window_messages=fork.window_messages,
-                window_tokens=fork.window_tokens,
-                state_version=version,
-            )
+            stored = await states.put(fork.session_id, state, None)
+            shown = _shown(fork, copied, stored.version)
             unit.answer(shown, 201, user_id=fork.user_id)
         log.info("session_forked", session_id=session_id, fork_id=shown.session_id, copied=copied)
         return shown
+
+    async def _copied(self, copier: ForkRepository, point: ForkPoint) -> int:
+        """How many messages are to be copied. Raises ForkTooLargeError, ForkPointError."""
+        copied = await copier.count(point)
+        if copied > self._most:
+            raise ForkTooLargeError(copied, self._most)
+        waiting = await copier.open_calls(point)
+        if waiting is not None:
+            raise ForkPointError.open_call(*waiting)
+        return copied
 
 
 async def _point(
@@ -169,6 +167,16 @@ async def _state(
         case (_, checkpoint_id):
             checkpoints = CheckpointRepository(db, principal.access, session.session_id)
             return (await read_parts(await checkpoints.get(checkpoint_id))).state
+
+
+def _shown(fork: Session, copied: int, state_version: int) -> SessionForked:
+    return SessionForked(
+        **SessionRead.model_validate(fork).model_dump(),
+        copied_messages=copied,
+        window_messages=fork.window_messages,
+        window_tokens=fork.window_tokens,
+        state_version=state_version,
+    )
 
 
 def _session(
