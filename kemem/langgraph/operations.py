@@ -87,35 +87,43 @@ class KnownChunks:
 
 
 class FailedPuts:
-    """Errors of checkpoints that could not be stored, for the writes that wait for them."""
+    """Errors of checkpoints that could not be stored, for the writes that wait for them.
+
+    LangGraph stores none behind a checkpoint that was refused, but goes on to write for them. Ids
+    of checkpoints rise with time.
+    """
 
     KEPT = 128
 
     def __init__(self) -> None:
-        self._errors: OrderedDict[tuple[str, str, str | None], Exception] = OrderedDict()
+        self._errors: OrderedDict[tuple[str, str], tuple[str, Exception]] = OrderedDict()
         self._lock = Lock()
 
     @contextmanager
     def noting(self, address: Address) -> Iterator[None]:
         """Remember whether the checkpoint at `address` is stored."""
-        key = (address.thread_id, address.namespace, address.checkpoint_id)
+        key, checkpoint_id = (address.thread_id, address.namespace), address.checkpoint_id or ""
         try:
             yield
         except Exception as error:
             with self._lock:
-                self._errors[key] = error
+                self._errors.setdefault(key, (checkpoint_id, error))
                 while len(self._errors) > self.KEPT:
                     self._errors.popitem(last=False)
             raise
+        self.forget(address)
+
+    def forget(self, address: Address) -> None:
+        """Forget what failed in the namespace: a run begins, or a checkpoint was stored."""
         with self._lock:
-            self._errors.pop(key, None)
+            self._errors.pop((address.thread_id, address.namespace), None)
 
     def raise_for(self, address: Address) -> None:
-        """Raise the error with which this checkpoint failed, if it did."""
+        """Raise the error with which this checkpoint or one before it failed, if one did."""
         with self._lock:
-            error = self._errors.get((address.thread_id, address.namespace, address.checkpoint_id))
-        if error is not None:
-            raise error
+            failed = self._errors.get((address.thread_id, address.namespace))
+        if failed is not None and (address.checkpoint_id or "") >= failed[0]:
+            raise failed[1]
 
 
 def one_call(call: Call[None]) -> Operation[None]:

@@ -117,11 +117,11 @@ class KeMemSaver(BaseCheckpointSaver[str]):
             KememError: the service did not answer, or refused.
 
         """
-        return self._first_tuple(self._run(newest(self._address(config))))
+        return self._first_tuple(self._run(newest(self._read_address(config))))
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Like `get_tuple`."""
-        stored = await self._run_async(newest(self._address(config)))
+        stored = await self._run_async(newest(self._read_address(config)))
         return await asyncio.to_thread(self._first_tuple, stored)
 
     def put(
@@ -323,6 +323,12 @@ class KeMemSaver(BaseCheckpointSaver[str]):
 
     def _address(self, config: RunnableConfig) -> Address:
         return address_of(config, self._owner(config))
+
+    def _read_address(self, config: RunnableConfig) -> Address:
+        """The address of what is read: with that, a run begins."""
+        address = self._address(config)
+        self._failed.forget(address)
+        return address
 
     def _noting(
         self, config: RunnableConfig, checkpoint: Checkpoint

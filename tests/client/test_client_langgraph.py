@@ -434,6 +434,25 @@ class TestSaver:
         assert time.monotonic() - started < CHECKPOINT_WAIT_SECONDS / 2
         assert max(Counter(path for _, path, _ in wire.sent).values()) <= 3
 
+    @pytest.mark.parametrize("durability", DURABILITIES)
+    async def test_refused_first_checkpoint_is_raised_without_waiting(
+        self, saver: KeMemSaver, durability: Any
+    ) -> None:
+        """Also by the writes of those that LangGraph then does not store."""
+        large = {**at(), "metadata": {"note": "x" * 70_000}}
+        started = time.monotonic()
+
+        with pytest.raises(ApiError):
+            await talk_of(saver).ainvoke({"said": ["hi"]}, large, durability=durability)
+        with pytest.raises(ApiError):
+            await asyncio.to_thread(
+                talk_of(saver).invoke, {"said": ["hi"]}, large, durability=durability
+            )
+
+        assert time.monotonic() - started < CHECKPOINT_WAIT_SECONDS / 2
+        done = await talk_of(saver).ainvoke({"said": ["hi"]}, at(), durability=durability)
+        assert done["said"] == ["hi", "heard hi"]
+
     async def test_refusal_is_forgotten_when_the_checkpoint_is_stored(
         self, saver: KeMemSaver
     ) -> None:
