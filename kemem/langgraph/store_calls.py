@@ -19,6 +19,7 @@ from langgraph.store.base import (
 )
 
 from kemem.calls import Call, Operation, json_bytes
+from kemem.errors import ApiError
 
 OPERATIONS = 1000
 """Most operations of one request."""
@@ -46,11 +47,34 @@ def run_batch(
     """
     asked = list(ops)
     results: list[Result] = [None] * len(asked)
-    for numbers, bodies in _requests(_encoded(asked, fields, user_namespaces)):
-        answers = yield _batch(bodies, writes=isinstance(asked[numbers[-1]], PutOp))
-        for number, answer in zip(numbers, answers, strict=True):
-            results[number] = _result(asked[number], answer)
+    for request in _requests(_encoded(asked, fields, user_namespaces)):
+        yield from _send(asked, request, results)
     return results
+
+
+def _send(
+    asked: Sequence[Op], request: tuple[list[int], list[bytes]], results: list[Result]
+) -> Operation[None]:
+    """Send a request, in parts where its answer would be too large for one.
+
+    Raises:
+        ApiError: it was refused, or what one operation reads is too large.
+
+    """
+    numbers, bodies = request
+    reads = sum(not isinstance(asked[number], PutOp) for number in numbers)
+    try:
+        answers = yield _batch(bodies, writes=reads < len(numbers))
+    except ApiError as error:
+        # What changes stays one transaction, after what reads.
+        first = reads if reads < len(numbers) else reads // 2
+        if error.code != "store_answer_too_large" or not first:
+            raise
+        yield from _send(asked, (numbers[:first], bodies[:first]), results)
+        yield from _send(asked, (numbers[first:], bodies[first:]), results)
+        return
+    for number, answer in zip(numbers, answers, strict=True):
+        results[number] = _result(asked[number], answer)
 
 
 def sweep() -> Call[int]:

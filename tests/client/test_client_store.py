@@ -181,6 +181,32 @@ class TestRequests:
         got = await store.abatch([GetOp(("t",), str(n)) for n in range(4)])
         assert [one.value for one in got] == values
 
+    async def test_answer_that_is_too_large_is_asked_for_in_parts(
+        self, store: KeMemStore, wire: Wire
+    ) -> None:
+        text = "x" * 1_000_000
+        await store.aput(("docs",), "k", {"text": text}, index=False)
+        del wire.sent[:]
+
+        puts = [PutOp(("docs",), key, {"text": key}) for key in ("k", "new")]
+        results = await store.abatch([puts[0], *[GetOp(("docs",), "k")] * 20, puts[1]])
+
+        assert [one.value["text"] == text for one in results[1:-1]] == [True] * 20
+        kinds = [[op["op"] for op in body["operations"]] for body in wire.sent]
+        # The whole and all that reads are refused; what changes stays together, at the end.
+        assert [len(one) for one in kinds] == [22, 20, 10, 10, 2]
+        assert kinds[-1] == ["put", "put"]
+        assert (await store.aget(("docs",), "k")).value == {"text": "k"}
+
+    async def test_search_that_finds_too_much_is_an_error(self, store: KeMemStore) -> None:
+        for number in range(17):
+            await store.aput(("docs",), str(number), {"text": "x" * 1_000_000}, index=False)
+
+        with pytest.raises(ApiError) as caught:
+            await store.asearch(("docs",), limit=17)
+
+        assert caught.value.code == "store_answer_too_large"
+
     async def test_answer_that_was_lost_is_asked_for_again(
         self, store: KeMemStore, wire: Wire
     ) -> None:

@@ -6,8 +6,10 @@ from app.cli.maintenance import OTHERS
 from app.identity.usage.ledger import EmbeddingLedger
 from app.memory.memories.backfill import ReembedService
 from app.runtime import Runtime
-from tests.support.api import execute
-from tests.support.store import batch, put, search
+from tests.support.api import execute, problem
+from tests.support.openai_server import openai_server, refusal
+from tests.support.service import client_of, service
+from tests.support.store import batch, get, put, search
 from tests.support.tenants import Caller
 
 OLD = "former/model:3"
@@ -81,3 +83,35 @@ async def test_text_that_was_put_meanwhile_keeps_its_vector(
 
     assert written == 0
     assert (await scores(client, "a motorway"))["k"] > 0.99
+
+
+async def test_nothing_is_put_while_the_embedder_is_down(dsn: str, acme: Caller) -> None:
+    with openai_server() as provider:
+        settings = {
+            "embedding_model": "openai/alpha",
+            "openai_base_url": provider.base_url,
+            "model_retries": 0,
+        }
+        async with service(dsn, **settings) as app, client_of(app, acme.key) as client:
+            await batch(client, put("k", {"a": "green tea"}, index=["a"]), put("gone"))
+            body = {
+                "operations": [
+                    put("k", {"a": "a motorway"}, index=["a"]),
+                    put("new"),
+                    {"op": "delete", "namespace": ["t"], "key": "gone"},
+                ]
+            }
+            again = {"Idempotency-Key": "one"}
+            provider.otherwise = refusal(500)
+            response = await client.post("/store/batch", json=body, headers=again)
+
+            problem(response, 503, "embedding_unavailable")
+            assert int(response.headers["Retry-After"]) > 0
+            # What needs no vector goes on.
+            old, new, gone = await batch(client, get(), get("new"), get("gone"))
+            assert (old["item"]["value"], new["item"]) == ({"a": "green tea"}, None)
+            assert gone["item"]
+            await batch(client, put("plain"))
+            provider.reset()
+            await batch(client, *body["operations"], **again)
+            assert (await scores(client, "a motorway"))["k"] > 0.99

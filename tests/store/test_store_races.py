@@ -10,8 +10,8 @@ from httpx import AsyncClient
 from sqlalchemy import text
 
 from app.memory.store.namespaces import Spaces
-from app.memory.store.schemas import StoreSearch
-from app.memory.store.search_sql import search_statement
+from app.memory.store.schemas import ROWS, StoreSearch
+from app.memory.store.search_sql import search_statements
 from app.runtime import open_runtime
 from tests.support.api import execute
 from tests.support.databases import migrated_database
@@ -73,6 +73,38 @@ async def test_users_put_does_not_reach_what_was_given_to_another_meanwhile(
 
     assert (await values(client))["k"] == {"n": 1}
     assert await values(ana) == {"k": {"n": 2}}
+
+
+async def test_users_put_changes_what_they_read_when_their_own_is_deleted_meanwhile(
+    client: AsyncClient, ana: AsyncClient, dsn: str, acme: Caller
+) -> None:
+    await batch(ana, put("k", {"n": 1}))
+    await batch(client, put("k", {"n": 2}, user_id="ana"))
+    delete_own = f"DELETE FROM store_items WHERE tenant_id = '{acme.tenant_id}' AND space = '/ana'"
+    async with committing(dsn, delete_own) as holder:
+        waiting = asyncio.create_task(batch(ana, put("k", {"n": 3})))
+        await until_somebody_waits(dsn, holder)
+    await waiting
+
+    assert await values(ana) == await values(client) == {"k": {"n": 3}}
+
+
+async def test_users_put_waits_for_another_of_their_own_item(
+    client: AsyncClient, ana: AsyncClient, dsn: str, acme: Caller
+) -> None:
+    await batch(ana, put("k", {"n": 1}))
+    await batch(client, put("k", {"n": 2}, user_id="ana"))
+    change = (
+        "UPDATE store_items SET value = '{}' "
+        f"WHERE tenant_id = '{acme.tenant_id}' AND space = '/ana'"
+    )
+    async with committing(dsn, change) as holder:
+        waiting = asyncio.create_task(batch(ana, put("k", {"n": 3})))
+        await until_somebody_waits(dsn, holder)
+    await waiting
+
+    assert await values(ana) == {"k": {"n": 3}}
+    assert await values(client) == {"k": {"n": 2}}
 
 
 async def test_put_that_comes_while_the_user_is_erased_leaves_nothing_behind(
@@ -141,8 +173,8 @@ async def test_search_reads_its_namespace_alone(postgres: Any, settings: Any) ->
             ):
                 await db.execute(text(statement), {"t": tenant_id})
     wanted = StoreSearch(op="search", namespace=["users", "u7"], query="tea")
-    statement, values = search_statement(
-        Spaces("/", "/", None), [(wanted, {"m": np.array([1, 0], np.float32)})]
+    [(statement, values)] = search_statements(
+        Spaces("/", "/", None), [(wanted, {"m": np.array([1, 0], np.float32)})], ROWS
     )
 
     found = nodes(await plan_of(dsn, tenant_id, statement, values))

@@ -84,6 +84,24 @@ class TestWhoSeesWhat:
         assert await values(ana, "users") == {"likes": {"n": 2}}
         assert await values(ben, "users") == {"likes": {"n": 3}}
 
+    async def test_users_own_item_hides_the_one_that_the_application_has_of_them(
+        self, client: AsyncClient, ana: AsyncClient
+    ) -> None:
+        await batch(ana, put("k", {"n": 1}), put("brief", {"n": 1}))
+        await batch(client, put("k", {"n": 2}, user_id="ana"), put("brief", user_id="ana"))
+        await batch(ana, put("k", {"n": 3}), put("brief", {"n": 4}, ttl_minutes=0))
+
+        found, none, shown = await batch(ana, get(), search(filter={"n": 2}), search())
+        assert found["item"]["value"] == {"n": 3}
+        assert none["items"] == []
+        # What has expired hides nothing, and is not put again.
+        assert [item["value"] for item in shown["items"]] == [{"n": 3}, {"n": 1}]
+        assert await values(client) == {"k": {"n": 2}, "brief": {"n": 1}}
+        await batch(ana, put("brief", {"n": 5}))
+        assert await values(client) == {"k": {"n": 2}, "brief": {"n": 5}}
+        await batch(ana, delete(), delete("brief"))
+        assert await values(ana) == await values(client) == {}
+
     async def test_nobody_puts_for_another_user(self, ana: AsyncClient, ben: AsyncClient) -> None:
         for one, other in ((ana, "ben"), (ben, "ana")):
             body = {"operations": [put(user_id=other)]}
@@ -207,6 +225,19 @@ def sized(total: int) -> dict[str, str]:
     return {"v": "枫" * (free // 3) + "x" * (free % 3)}
 
 
+def weighing(total: int, key: str) -> dict[str, Any]:
+    """A put of an item that has so many bytes in an answer: value, namespace and key."""
+    return put(key, {"v": "x" * (total - len('{"v": ""}') - len("t") - len(key))})
+
+
+async def too_large(client: AsyncClient, *operations: Any) -> int:
+    """The limit that an answer exceeds."""
+    response = await client.post(
+        "/store/batch", json={"operations": operations}, headers={"Idempotency-Key": "large"}
+    )
+    return problem(response, 422, "store_answer_too_large")["limit"]
+
+
 AT_LIMITS = {
     "labels": lambda n: put("k", None, *["a"] * (NAMESPACE_DEPTH + n)),
     "length of a label": lambda n: put("k", None, "x" * (LABEL_LENGTH + n)),
@@ -271,20 +302,62 @@ class TestLimits:
 
     async def test_bytes_of_an_answer(self, client: AsyncClient) -> None:
         fit = ANSWER_BYTES // VALUE_BYTES - 1
-        # What PostgreSQL writes of a value has a space more.
         for number in range(fit):
-            await batch(client, put(str(number), {"v": "x" * (VALUE_BYTES - 9)}))
+            await batch(client, weighing(VALUE_BYTES, f"k{number}"))
         assert len(await values(client)) == fit
         rest = ANSWER_BYTES - fit * VALUE_BYTES
-        await batch(client, put("last", {"v": "x" * (rest - 9)}))
+        await batch(client, weighing(rest, "last"))
         assert len(await values(client)) == fit + 1
 
-        await batch(client, put("last", {"v": "x" * (rest - 8)}))
-        response = await client.post("/store/batch", json={"operations": [search(limit=100)]})
-
-        body = problem(response, 422, "store_answer_too_large")
-        assert body["limit"] == ANSWER_BYTES
+        await batch(client, weighing(rest + 1, "last"))
+        assert await too_large(client, search(limit=100)) == ANSWER_BYTES
         assert len((await batch(client, search(limit=fit)))[0]["items"]) == fit
+
+    async def test_item_counts_as_often_as_it_is_shown(self, client: AsyncClient) -> None:
+        fit = ANSWER_BYTES // VALUE_BYTES
+        await batch(client, weighing(VALUE_BYTES, "k"), put("small", None, "other"))
+        half = [get()] * (fit // 2)
+
+        for reads in ([get()] * (fit - 1), [get()] * fit, [*half, *[search("t")] * len(half)]):
+            found = await batch(client, *reads)
+            assert len(found) == len([*filter(None, found)]) == len(reads)
+        for reads in (
+            [*[get()] * fit, get("small", "other")],
+            [*half, *[search("t")] * len(half), search("other")],
+        ):
+            assert await too_large(client, put("new"), *reads) == ANSWER_BYTES
+        assert (await batch(client, get("new")))[0]["item"] is None
+
+    @pytest.mark.parametrize("read", [search, namespaces])
+    async def test_rows_of_an_answer(self, client: AsyncClient, read: Any) -> None:
+        many = 1000
+        await batch(client, *[put("k", None, "a", str(number)) for number in range(many)])
+        fit = ROWS // many
+
+        for count in (fit - 1, fit):
+            found = await batch(client, *[read(limit=many)] * count, read(limit=0))
+            sizes = [len(one["items"] or one["namespaces"] or ()) for one in found]
+            assert sizes == [many] * count + [0]
+        assert await too_large(client, *[read(limit=many)] * fit, read(limit=1)) == ROWS
+
+    @pytest.mark.parametrize(("count", "names"), [(1000, 14), (500, 30)])
+    async def test_searches_with_many_values_are_answered(
+        self, client: AsyncClient, count: int, names: int
+    ) -> None:
+        wanted = {f"f{number}": number for number in range(names)}
+        await batch(client, put("k", wanted), put("other", {**wanted, "f0": 1}))
+
+        found = await batch(client, *[search(filter=wanted)] * count)
+
+        assert {tuple(item["key"] for item in one["items"]) for one in found} == {("k",)}
+
+    async def test_lists_with_many_values_are_answered(self, client: AsyncClient) -> None:
+        labels = [f"l{number}" for number in range(NAMESPACE_DEPTH)]
+        await batch(client, put("k", None, *labels), put("k", None, "other"))
+
+        found = await batch(client, *[namespaces(*[("suffix", labels)] * 10)] * 200)
+
+        assert [one["namespaces"] for one in found] == [[labels]] * 200
 
     @pytest.mark.parametrize(
         "operation",

@@ -7,10 +7,10 @@ class StoreAnswerTooLargeError(UnprocessableError):
     code = "store_answer_too_large"
     title = "Answer would be too large"
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, counted: str) -> None:
         super().__init__(
-            f"The items that were asked for have more than {limit} bytes together. Ask for fewer "
-            "in one request, with `limit` and `offset`.",
+            f"The answer would have more than {limit} {counted}. Ask for less in one request, "
+            "with `limit` and `offset`.",
             limit=limit,
         )
 

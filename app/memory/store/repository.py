@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import and_, delete, func, literal, or_, select, text
+from sqlalchemy import and_, delete, func, literal, not_, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.agents.repository import VectorRepository
@@ -96,15 +96,15 @@ class StoreRepository:
             )
         return and_(StoreItem.tenant_id == self._tenant_id, own)
 
-    async def lock_seen(self, item_ids: Collection[str]) -> set[str]:
-        """Those of the items that are there and that the caller sees, locked."""
-        rows = await self._db.scalars(
-            select(StoreItem.item_id)
+    async def lock_seen(self, item_ids: Collection[str]) -> dict[str, bool]:
+        """Lock those of the items that the caller sees; tells of each whether it is alive."""
+        rows = await self._db.execute(
+            select(StoreItem.item_id, not_(expired(func.now())).label("alive"))
             .where(self._visible(), StoreItem.item_id == func.any(list(item_ids)))
             .order_by(StoreItem.item_id)
             .with_for_update()
         )
-        return set(rows)
+        return {row.item_id: row.alive for row in rows}
 
     async def put(
         self, rows: Sequence[PutRow], texts: Sequence[TextRow], *, agent_id: str | None, model: str

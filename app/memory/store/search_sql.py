@@ -1,12 +1,13 @@
 """The statements that read a store: searches, lists of namespaces, and the items themselves.
 
 A search is an exact scan of the items at and below a namespace, behind the index on paths. All
-searches of a request are one statement; it gives ids and scores, and one more statement gives the
-items that are shown.
+searches of a request are one statement, or few where they have many values; it gives ids and
+scores, and one more statement gives the items that are shown.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 from app.language.ranking.records import SearchStatement, inner_product
@@ -16,30 +17,52 @@ from app.memory.store.schemas import StoreListNamespaces, StoreMatch, StoreSearc
 
 _ORDER: Final = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 
+VALUES: Final = 20_000
+"""Values after which a further statement begins. PostgreSQL takes 32,767 of one; no search or list
+has 1,000."""
+
+Statement = tuple[str, list[object]]
+
 _ALIVE: Final = "(items.expires_at IS NULL OR items.expires_at > now())"
 
 
-def search_statement(
-    spaces: Spaces,
-    searches: Sequence[tuple[StoreSearch, Mapping[str, Any]]],
-) -> tuple[str, list[object]]:
-    """Rows `search, place, item_id, score` of all searches, in order.
+def search_statements(
+    spaces: Spaces, searches: Sequence[tuple[StoreSearch, Mapping[str, Any]]], limit: int
+) -> list[Statement]:
+    """Rows `operation, item_id, score, place` of all searches, in order; `limit` of a statement.
 
     Args:
+        spaces: what the caller sees.
         searches: each with its query as a unit vector by model; empty where nothing is ranked.
+        limit: most rows of a statement.
 
     """
-    statement = SearchStatement()
-    parts = [
-        f"SELECT {number:d} AS search, hit.place, hit.item_id, hit.score "
-        f"FROM ({_search(statement, spaces, search, vectors)}) AS hit"
-        for number, (search, vectors) in enumerate(searches)
+    parts = [partial(_search, spaces, search, vectors) for search, vectors in searches]
+    return _statements(parts, "place", limit)
+
+
+def _statements(
+    parts: Sequence[Callable[[SearchStatement], str]], order: str, limit: int
+) -> list[Statement]:
+    """The rows of all parts, with the number of the part as `operation`."""
+    groups: list[tuple[SearchStatement, list[str]]] = []
+    for number, part in enumerate(parts):
+        if not groups or len(groups[-1][0].values) > VALUES:
+            groups.append((SearchStatement(), []))
+        statement, selects = groups[-1]
+        selects.append(f"SELECT {number:d} AS operation, hit.* FROM ({part(statement)}) AS hit")
+    return [
+        (
+            f"SELECT * FROM ({' UNION ALL '.join(selects)} LIMIT {statement.bind(limit, 'int8')}) "
+            f"AS hits ORDER BY operation, {order}",
+            statement.values,
+        )
+        for statement, selects in groups
     ]
-    return " UNION ALL ".join(parts) + " ORDER BY search, place", statement.values
 
 
 def _search(
-    statement: SearchStatement, spaces: Spaces, search: StoreSearch, vectors: Mapping[str, Any]
+    spaces: Spaces, search: StoreSearch, vectors: Mapping[str, Any], statement: SearchStatement
 ) -> str:
     score = "CAST(NULL AS float8)"
     if vectors:
@@ -51,8 +74,7 @@ def _search(
             WHERE texts.tenant_id = tenant.id AND texts.item_id = items.item_id
         )"""
     wanted = [
-        visible(statement, spaces),
-        _ALIVE,
+        _shown(statement, spaces),
         _below(statement, search.namespace),
         *(_met(statement, one) for one in conditions(search.filter)),
     ]
@@ -71,44 +93,46 @@ def _search(
     """
 
 
-def items_statement(
-    spaces: Spaces, item_ids: Sequence[str], limit_bytes: int
-) -> tuple[str, list[object]]:
-    """The items with these ids that the caller sees, and `bytes`, which their values have together.
+def items_statement(spaces: Spaces, times: Mapping[str, int], limit_bytes: int) -> Statement:
+    """The items with these ids that the caller sees, and `bytes`, which they have together.
 
-    Where that is more than `limit_bytes`, the values are null.
+    Values are texts. An item counts as often as `times` says. Where they have more than
+    `limit_bytes`, the values are null.
     """
     statement = SearchStatement()
-    ids = statement.bind(list(item_ids), "text[]")
+    ids = statement.bind(list(times), "text[]")
+    counts = statement.bind(list(times.values()), "int8[]")
     most = statement.bind(limit_bytes, "int8")
     return (
         f"""
         SELECT item_id, path, key, user_id, ttl_minutes, expires_at, create_time, update_time,
-            bytes, CASE WHEN bytes <= {most} THEN value END AS value
+            bytes, CASE WHEN bytes <= {most} THEN CAST(value AS text) END AS value
         FROM (
-            SELECT items.*, sum(octet_length(CAST(items.value AS text))) OVER () AS bytes
-            FROM store_items AS items
-            WHERE items.tenant_id = tenant.id AND items.item_id = ANY ({ids})
-                AND {visible(statement, spaces)} AND {_ALIVE}
+            SELECT items.*, CAST(sum(asked.times * (
+                octet_length(CAST(items.value AS text)) + octet_length(items.path)
+                + octet_length(items.key)
+            )) OVER () AS int8) AS bytes
+            FROM unnest({ids}, {counts}) AS asked(item_id, times)
+            -- OFFSET, so that each is looked up by its id and by nothing else.
+            CROSS JOIN LATERAL (
+                SELECT * FROM store_items
+                WHERE tenant_id = tenant.id AND item_id = asked.item_id OFFSET 0
+            ) AS items
+            WHERE {_shown(statement, spaces)}
         ) AS items
         """,
         statement.values,
     )
 
 
-def namespaces_statement(
-    spaces: Spaces, lists: Sequence[StoreListNamespaces]
-) -> tuple[str, list[object]]:
-    """Rows `list, labels` of all lists, in order."""
-    statement = SearchStatement()
-    parts = [
-        f"SELECT {number:d} AS list, hit.labels FROM ({_list(statement, spaces, one)}) AS hit"
-        for number, one in enumerate(lists)
-    ]
-    return " UNION ALL ".join(parts) + " ORDER BY list, labels", statement.values
+def namespaces_statements(
+    spaces: Spaces, lists: Sequence[StoreListNamespaces], limit: int
+) -> list[Statement]:
+    """Rows `operation, labels` of all lists, in order; `limit` of a statement."""
+    return _statements([partial(_list, spaces, one) for one in lists], "labels", limit)
 
 
-def _list(statement: SearchStatement, spaces: Spaces, wanted: StoreListNamespaces) -> str:
+def _list(spaces: Spaces, wanted: StoreListNamespaces, statement: SearchStatement) -> str:
     shown = "labels"
     if wanted.max_depth is not None:
         shown = f"labels[1:{statement.bind(wanted.max_depth, 'int4')}]"
@@ -152,8 +176,32 @@ def _literal(path: Sequence[str]) -> list[str]:
     return list(path[: path.index("*")] if "*" in path else path)
 
 
+def _shown(statement: SearchStatement, spaces: Spaces) -> str:
+    """Whether the caller is shown an item: it is alive, and no own one of the name hides it."""
+    seen = f"{visible(statement, spaces)} AND {_ALIVE}"
+    if spaces.user_id is None:
+        return seen
+    own = statement.bind(spaces.own, "text")
+    return f"""{seen} AND NOT EXISTS (
+        SELECT 1 FROM store_items AS own
+        WHERE own.tenant_id = tenant.id AND own.item_id = {_item_id(own)}
+            AND items.space <> {own}
+            AND (own.expires_at IS NULL OR own.expires_at > now())
+    )"""
+
+
+def _item_id(space: str) -> str:
+    """The id of an item's name in another space, as `namespaces.item_id` makes it.
+
+    By ids alone it is one look-up per item, however little PostgreSQL knows of the table.
+    """
+    name = "convert_to(items.path, 'UTF8') || '\\x00' || convert_to(items.key, 'UTF8')"
+    hashed = f"sha256(convert_to({space}, 'UTF8') || '\\x00' || {name})"
+    return f"('itm_' || left(encode({hashed}, 'hex'), 32))"
+
+
 def visible(statement: SearchStatement, spaces: Spaces) -> str:
-    """Whether the caller sees an item."""
+    """Whether an item is the caller's, alive or not."""
     own = statement.bind(spaces.own, "text")
     if spaces.user_id is None:
         return f"items.space = {own}"

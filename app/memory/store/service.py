@@ -6,11 +6,13 @@ puts and deletions of one item the last counts. Both are what LangGraph's stores
 
 import asyncio
 import json
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
 import asyncpg
+from pydantic_core import from_json
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.sessions.repository import refuse_disabled
@@ -21,11 +23,13 @@ from app.identity.tenants.errors import InsufficientScopeError
 from app.identity.tenants.repository import TenantRepository
 from app.identity.users.repository import UserRepository
 from app.identity.users.service import resolve_subject
+from app.language.text.offload import read_text
 from app.memory.store.errors import StoreAnswerTooLargeError, TooManyTextsError
 from app.memory.store.field_paths import Looks, LooksExceededError, steps_of, texts_at
 from app.memory.store.namespaces import Spaces, item_id, namespace_of, path_of
 from app.memory.store.repository import PutRow, StoreRepository, TextRow
 from app.memory.store.schemas import (
+    ROWS,
     StoreBatch,
     StoreDelete,
     StoreGet,
@@ -37,12 +41,20 @@ from app.memory.store.schemas import (
     StoreSearch,
     StoreSwept,
 )
-from app.memory.store.search_sql import items_statement, namespaces_statement, search_statement
+from app.memory.store.search_sql import (
+    Statement,
+    items_statement,
+    namespaces_statements,
+    search_statements,
+)
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 
 ANSWER_BYTES: Final = 16 * 1024 * 1024
-"""Most bytes of values in one answer."""
+"""Most bytes of values, namespaces and keys in one answer."""
+
+ROW_BYTES: Final = 200
+"""About what an item takes beside these."""
 
 TEXTS: Final = 100
 """Most texts of one item that are indexed."""
@@ -59,9 +71,8 @@ Numbered = list[tuple[int, Operation]]
 
 @dataclass(frozen=True, slots=True)
 class _Hit:
-    """An item that an operation found."""
+    """An item that a search found."""
 
-    number: int
     item_id: str
     score: float | None
 
@@ -156,62 +167,84 @@ class StoreService:
         gets = _numbered(body, StoreGet)
         searches = _numbered(body, StoreSearch)
         hits = await self._search(principal, spaces, searches)
-        own = {number: spaces.ids(path_of(get.namespace), get.key) for number, get in gets}
-        wanted = {hit.item_id for hit in hits} | {one for ids in own.values() for one in ids}
-        rows = await self._items(principal, spaces, sorted(wanted))
+        for number, get in gets:
+            hits[number] = [_Hit(one, None) for one in spaces.ids(path_of(get.namespace), get.key)]
+        times = Counter(hit.item_id for found in hits.values() for hit in found)
+        rows = await self._items(principal, spaces, times)
+        size = rows[0]["bytes"] + ROW_BYTES * times.total() if rows else 0
+        found = await read_text(size, _found, hits, rows)
         refreshed: set[str] = set()
         for number, get in gets:
-            row = next((rows[one] for one in own[number] if one in rows), None)
-            if row is not None:
-                results[number].item = _shown(row)
-                refreshed |= {row["item_id"]} if get.refresh_ttl else set()
+            results[number].item = next((item for item, _ in found[number]), None)
+            refreshed.update(one for _, one in found[number] if get.refresh_ttl)
         for number, search in searches:
-            found = [hit for hit in hits if hit.number == number and hit.item_id in rows]
-            results[number].items = [_shown(rows[hit.item_id], hit.score) for hit in found]
-            refreshed |= {hit.item_id for hit in found} if search.refresh_ttl else set()
-        return sorted(one for one in refreshed if rows[one]["ttl_minutes"] is not None)
+            results[number].items = [item for item, _ in found[number]]
+            refreshed.update(one for _, one in found[number] if search.refresh_ttl)
+        return sorted(
+            row["item_id"]
+            for row in rows
+            if row["ttl_minutes"] is not None and row["item_id"] in refreshed
+        )
 
     async def _search(
         self, principal: Principal, spaces: Spaces, searches: Numbered[StoreSearch]
-    ) -> list[_Hit]:
-        """Raises EmbeddingUnavailableError."""
-        if not searches:
-            return []
+    ) -> dict[int, list[_Hit]]:
+        """By the number of the search.
+
+        Raises:
+            EmbeddingUnavailableError: the queries were not embedded.
+            StoreAnswerTooLargeError: they find more than ROWS items together.
+
+        """
         queries = sorted({one.query for _, one in searches if one.query})
         by_query: dict[str, dict[str, Any]] = {}
         if queries:
             made = await self._embedders.for_query(principal, queries, required=True)
             for place, query in enumerate(queries):
                 by_query[query] = {model: rows[place] for model, rows in made.by_model.items()}
-        text, values = search_statement(
-            spaces, [(one, by_query.get(one.query or "", {})) for _, one in searches]
-        )
-        rows = await self._work.database.fetch(principal.tenant_id, text, *values)
-        return [_Hit(searches[row["search"]][0], row["item_id"], row["score"]) for row in rows]
+        vectors = [(one, by_query.get(one.query or "", {})) for _, one in searches]
+        rows = await self._rows(principal, search_statements(spaces, vectors, ROWS + 1))
+        hits: dict[int, list[_Hit]] = {number: [] for number, _ in searches}
+        for row in rows:
+            number, _ = searches[row["operation"]]
+            hits[number].append(_Hit(row["item_id"], row["score"]))
+        return hits
+
+    async def _rows(
+        self, principal: Principal, statements: Sequence[Statement]
+    ) -> list[asyncpg.Record]:
+        """Raises StoreAnswerTooLargeError: they have more than ROWS together."""
+        rows: list[asyncpg.Record] = []
+        for text, values in statements:
+            rows += await self._work.database.fetch(principal.tenant_id, text, *values)
+            if len(rows) > ROWS:
+                raise StoreAnswerTooLargeError(ROWS, "items or namespaces")
+        return rows
 
     async def _items(
-        self, principal: Principal, spaces: Spaces, item_ids: Sequence[str]
-    ) -> dict[str, asyncpg.Record]:
+        self, principal: Principal, spaces: Spaces, times: Mapping[str, int]
+    ) -> list[asyncpg.Record]:
         """Raises StoreAnswerTooLargeError."""
-        if not item_ids:
-            return {}
-        text, values = items_statement(spaces, item_ids, self._answer_bytes)
+        if not times:
+            return []
+        text, values = items_statement(spaces, times, self._answer_bytes)
         rows = await self._work.database.fetch(principal.tenant_id, text, *values)
         if rows and rows[0]["bytes"] > self._answer_bytes:
-            raise StoreAnswerTooLargeError(self._answer_bytes)
-        return {row["item_id"]: row for row in rows}
+            raise StoreAnswerTooLargeError(self._answer_bytes, "bytes")
+        return rows
 
     async def _list(
         self, principal: Principal, body: StoreBatch, results: list[StoreResult]
     ) -> None:
+        """Raises StoreAnswerTooLargeError: there are more than ROWS namespaces."""
         lists = _numbered(body, StoreListNamespaces)
-        if not lists:
-            return
-        spaces = Spaces.of(principal.access)
-        text, values = namespaces_statement(spaces, [one for _, one in lists])
-        rows = await self._work.database.fetch(principal.tenant_id, text, *values)
+        wanted = [one for _, one in lists]
+        statements = namespaces_statements(Spaces.of(principal.access), wanted, ROWS + 1)
+        found: dict[int, list[list[str]]] = defaultdict(list)
+        for row in await self._rows(principal, statements):
+            found[row["operation"]].append(row["labels"])
         for place, (number, _) in enumerate(lists):
-            results[number].namespaces = [row["labels"] for row in rows if row["list"] == place]
+            results[number].namespaces = found[place]
 
     # --- writing
 
@@ -287,12 +320,15 @@ class StoreService:
 
 
 async def _places(store: StoreRepository, spaces: Spaces, puts: Sequence[_Put]) -> list[str]:
-    """The space of each item that is put: what a shared one has of the user stays there."""
+    """The space of each item that is put: where the caller reads it, else their own."""
     if spaces.user_id is None:
         return [spaces.own for _ in puts]
-    ids = [item_id(spaces.shared, put.path, put.operation.key) for put in puts]
-    seen = await store.lock_seen(ids)
-    return [spaces.shared if one in seen else spaces.own for one in ids]
+    ids = [spaces.ids(put.path, put.operation.key) for put in puts]
+    alive = await store.lock_seen([one for both in ids for one in both])
+    return [
+        spaces.shared if shared in alive and not alive.get(own) else spaces.own
+        for own, shared in ids
+    ]
 
 
 def _store(db: AsyncSession, principal: Principal) -> StoreRepository:
@@ -339,14 +375,28 @@ def _numbered(body: StoreBatch, kind: type[Operation]) -> Numbered[Operation]:
     return [(number, one) for number, one in enumerate(body.operations) if isinstance(one, kind)]
 
 
-def _shown(row: asyncpg.Record, score: float | None = None) -> StoreItemRead:
+def _found(
+    hits: Mapping[int, Sequence[_Hit]], rows: Sequence[asyncpg.Record]
+) -> dict[int, list[tuple[StoreItemRead, str]]]:
+    """What is shown of the hits of each operation, with the ids of the items."""
+    items = {row["item_id"]: _shown(row) for row in rows}
+    return {
+        number: [
+            (items[hit.item_id].model_copy(update={"score": hit.score}), hit.item_id)
+            for hit in found
+            if hit.item_id in items
+        ]
+        for number, found in hits.items()
+    }
+
+
+def _shown(row: asyncpg.Record) -> StoreItemRead:
     return StoreItemRead(
         namespace=namespace_of(row["path"]),
         key=row["key"],
-        value=row["value"],
+        value=from_json(row["value"]),
         user_id=row["user_id"],
         expires_at=row["expires_at"],
         create_time=row["create_time"],
         update_time=row["update_time"],
-        score=score,
     )
