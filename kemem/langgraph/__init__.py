@@ -6,14 +6,22 @@ They need the extra `pip install "kemem-client[langgraph]"`, `KeMemMiddleware` i
 
 from typing import TYPE_CHECKING, Any
 
-from kemem.langgraph.saver import PER_RUN, KeMemSaver
+from kemem.langgraph.saver import KeMemSaver
 from kemem.langgraph.store import KeMemStore
 from kemem.langgraph.threads import session_id_of
+from kemem.owners import KEY_USER, PER_RUN
 
 if TYPE_CHECKING:
     from kemem.langgraph.middleware import KeMemMiddleware
 
-__all__ = ["PER_RUN", "KeMemMiddleware", "KeMemSaver", "KeMemStore", "session_id_of"]
+__all__ = [
+    "KEY_USER",
+    "PER_RUN",
+    "KeMemMiddleware",
+    "KeMemSaver",
+    "KeMemStore",
+    "session_id_of",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -29,6 +29,7 @@ from kemem.langgraph.threads import session_id_of
 from kemem.langgraph.transcript import Transcript, answered
 from kemem.langgraph.view import context
 from kemem.options import ContextOptions
+from kemem.owners import UserChoice, UserSource
 from kemem.sessions import Session, refuse_others
 from kemem.tools import ToolResult
 
@@ -61,8 +62,9 @@ class KeMemMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     Args:
         client: a `Memory` or, for an agent that runs in its event loop, an `AsyncMemory`; it is not
             closed.
-        user_id: the user, unless `configurable` or the context of the run has a `user_id`. A key
-            that is bound to a user needs none.
+        user_id: the user, unless `configurable` or the context of the run has a `user_id`.
+            `PER_RUN` if every run has one, `KEY_USER` if the key is bound to a user. It may be left
+            out if `client` acts as a user.
         agent_id: likewise the agent; by default the user's home agent.
         required: raise if the service is away. By default a warning is logged, the model gets the
             agent's own messages, and what could not be stored is stored with the next call.
@@ -74,7 +76,8 @@ class KeMemMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
 
     Raises:
         KememError: the service refused, or with `required` did not answer.
-        ValueError: the run names no thread.
+        TypeError: an argument that there is not.
+        ValueError: nothing says whose the threads are, or the run names no thread or no user.
 
     """
 
@@ -82,7 +85,7 @@ class KeMemMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         self,
         client: Sender | AsyncSender,
         *,
-        user_id: str | None = None,
+        user_id: str | UserSource | None = None,
         agent_id: str | None = None,
         required: bool = False,
         message_read: bool = False,
@@ -92,8 +95,11 @@ class KeMemMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
         super().__init__()
         if "messages" in options:
             raise TypeError("the messages of a context are those of the agent")
+        for name in options.keys() - ContextOptions.__annotations__.keys():
+            raise TypeError(f"KeMemMiddleware has no argument {name!r}")
         self._client = client
-        self._owner = {"user_id": user_id, "agent_id": agent_id}
+        self._user = UserChoice("KeMemMiddleware", user_id, client)
+        self._agent_id = agent_id
         self._required = required
         self._options = {"max_memory_tokens": max_memory_tokens, **options}
         self._known = KnownThreads()
@@ -175,7 +181,10 @@ class KeMemMiddleware(AgentMiddleware[AgentState[Any], Any, Any]):
     ) -> tuple[str, Mapping[str, str | None]]:
         """The session of the run's thread, and whose it is to be."""
         given = _given(config, run_context)
-        owner = {name: given.get(name) or default for name, default in self._owner.items()}
+        owner = {
+            "user_id": self._user.of_run(given),
+            "agent_id": given.get("agent_id") or self._agent_id,
+        }
         return session_id_of(given["thread_id"]), owner
 
     def _view(self, transcript: Transcript, owner: Mapping[str, str | None]) -> Operation[View]:

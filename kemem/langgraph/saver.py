@@ -5,8 +5,7 @@ import random
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from enum import Enum
-from typing import Any, Final, Literal, TypeVar
+from typing import Any, TypeVar
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -45,16 +44,9 @@ from kemem.langgraph.operations import (
     put_writes,
 )
 from kemem.langgraph.threads import Address, address_of, thread_of
+from kemem.owners import UserChoice, UserSource
 
 Result = TypeVar("Result")
-
-
-class _PerRun(Enum):
-    PER_RUN = "each run or the key names the user"
-
-
-PER_RUN: Final = _PerRun.PER_RUN
-"""As `user_id` of a saver: each run names its user in `configurable`, or the key has one."""
 
 
 class KeMemSaver(BaseCheckpointSaver[str]):
@@ -72,8 +64,8 @@ class KeMemSaver(BaseCheckpointSaver[str]):
     Args:
         client: a `Memory` or `AsyncMemory`; it is not closed.
         user_id: the user of the threads, unless `configurable` has a `user_id`. `PER_RUN` if
-            every run has one, or the key is bound to a user. It may be left out if `client` acts
-            as a user.
+            every run has one, `KEY_USER` if the key is bound to a user. It may be left out if
+            `client` acts as a user.
         agent_id: likewise the agent; by default the user's home agent.
         serde: the serializer of values; by default LangGraph's own.
 
@@ -86,18 +78,13 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         self,
         client: Sender | AsyncSender,
         *,
-        user_id: str | Literal[_PerRun.PER_RUN] | None = None,
+        user_id: str | UserSource | None = None,
         agent_id: str | None = None,
         serde: SerializerProtocol | None = None,
     ) -> None:
         super().__init__(serde=serde)
-        if not user_id and client.acting_user is None:
-            raise ValueError(
-                "whose threads are these? Give KeMemSaver a user_id, or user_id=PER_RUN if each "
-                'run names its user in "configurable" or the key is bound to a user.'
-            )
         self._client = client
-        self._user_id = user_id if isinstance(user_id, str) else None
+        self._user = UserChoice("KeMemSaver", user_id, client)
         self._agent_id = agent_id
         self._known = KnownChunks()
         self._failed = FailedPuts()
@@ -313,10 +300,15 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         return f"{number + 1:012}.{random.getrandbits(32):08x}"
 
     def _owner(self, config: RunnableConfig | None = None) -> dict[str, str]:
-        """The user and the agent whose threads they are, as far as they are known."""
-        configurable = (config or {}).get("configurable", {})
+        """The user and the agent whose threads they are, as far as they are known.
+
+        Raises:
+            ValueError: the run that `config` is of names no user, and nobody else does.
+
+        """
+        configurable = {} if config is None else config.get("configurable", {})
         named = {
-            "user_id": configurable.get("user_id") or self._user_id,
+            "user_id": self._user.user_id if config is None else self._user.of_run(configurable),
             "agent_id": configurable.get("agent_id") or self._agent_id,
         }
         return {name: str(value) for name, value in named.items() if value}

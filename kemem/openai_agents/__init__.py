@@ -4,5 +4,6 @@ Needs the extra: `pip install "kemem-client[openai-agents]"`.
 """
 
 from kemem.openai_agents.session import KeMemSession
+from kemem.owners import KEY_USER
 
-__all__ = ["KeMemSession"]
+__all__ = ["KEY_USER", "KeMemSession"]

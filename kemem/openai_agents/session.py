@@ -4,7 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 from agents import TResponseInputItem
 from agents.memory import SessionSettings
@@ -16,6 +16,7 @@ from kemem.calls import Call, Operation, Page, discard, fetch, fetch_pages, post
 from kemem.context import Context
 from kemem.errors import ConflictError, NotFoundError, UnprocessableError
 from kemem.openai_agents.items import as_part, call_ids, items_of, message_of
+from kemem.owners import UserChoice, UserSource, checked_id
 from kemem.sessions import Appended, Message, Session, refuse_others
 
 Result = TypeVar("Result")
@@ -38,13 +39,16 @@ class KeMemSession:
     finds what was said. The session is created with the first items.
 
     Args:
-        session_id: 1 to 64 letters, digits or `. _ : @ | + = ~ -`.
+        session_id: 1 to 64 ASCII letters, digits or `. _ : @ | + = ~ -`, the first a letter or a
+            digit.
         client: a `Memory`, or an `AsyncMemory` of the event loop; it is not closed.
-        user_id: the user, unless the key is bound to one.
+        user_id: the user; `KEY_USER` if the key is bound to one. It may be left out if `client`
+            acts as a user.
         agent_id: the agent; by default the user's home agent.
         session_settings: `limit` is how many of the newest items a run gets; all by default.
 
     Raises:
+        ValueError: the id can be none of a session, or nothing says whose the session is.
         ConflictError: of a method: the session has ended, or belongs to another user or agent.
         KememError: of a method: the service did not answer, or refused.
 
@@ -55,14 +59,15 @@ class KeMemSession:
         session_id: str,
         client: Sender | AsyncSender,
         *,
-        user_id: str | None = None,
+        user_id: str | Literal[UserSource.KEY_USER] | None = None,
         agent_id: str | None = None,
         session_settings: SessionSettings | None = None,
     ) -> None:
-        self.session_id = session_id
+        self.session_id = checked_id("session", session_id)
         self.session_settings = session_settings or SessionSettings()
         self._client = client
-        self._owner = {"user_id": user_id, "agent_id": agent_id}
+        user = UserChoice("KeMemSession", user_id, client)
+        self._owner = {"user_id": user.user_id, "agent_id": agent_id}
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """Return the newest `limit` items in the order of the conversation; None means all.

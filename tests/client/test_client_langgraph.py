@@ -22,7 +22,7 @@ from langgraph.types import Command, Send, interrupt
 
 from app.runtime import Runtime
 from kemem import ApiError, AsyncMemory, ConflictError, NotFoundError
-from kemem.langgraph import PER_RUN, KeMemSaver, session_id_of
+from kemem.langgraph import KEY_USER, PER_RUN, KeMemSaver, session_id_of
 from kemem.langgraph.operations import CHECKPOINT_WAIT_SECONDS
 from tests.support.patience import PATIENCE
 from tests.support.tenants import Caller, make_key
@@ -290,8 +290,13 @@ class TestSaver:
         nobody = KeMemSaver(memory, user_id=PER_RUN)
         await self.put(nobody, at("bobs", user_id="bob"), {})
         assert (await memory.append("bobs", "Hello.", user_id="bob")).created == 1
+        for blank in ({}, {"user_id": ""}, {"user_id": None}, {"user_id": "张三"}):
+            with pytest.raises(ValueError, match="user"):
+                await self.put(nobody, at("bobs", **blank), {})
+            with pytest.raises(ValueError, match="user"):
+                await nobody.aget_tuple(at("bobs", **blank))
         with pytest.raises(ApiError) as raised:
-            await self.put(nobody, at("nobodys"), {})
+            await self.put(KeMemSaver(memory, user_id=KEY_USER), at("nobodys"), {})
         assert raised.value.code == "user_required"
         with pytest.raises(ConflictError) as refused:
             await self.put(nobody, at("bobs", user_id="ana"), {})
@@ -300,7 +305,7 @@ class TestSaver:
         key = await make_key(runtime, acme.tenant_id, "write", user_id="ana")
         http = httpx.AsyncClient(transport=Recorded(app))
         async with AsyncMemory("http://test", key.key, http_client=http) as own:
-            anas = KeMemSaver(own, user_id=PER_RUN)
+            anas = KeMemSaver(own, user_id=KEY_USER)
             stored = await self.put(anas, at("anas"), {"a": [1]})
             assert (await anas.aget_tuple(stored)) is not None
             assert [one async for one in anas.alist(at("bobs"))] == []

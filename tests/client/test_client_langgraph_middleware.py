@@ -18,8 +18,8 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
-from kemem import AsyncMemory, ConflictError, ConnectionFailedError
-from kemem.langgraph import KeMemMiddleware, session_id_of
+from kemem import AsyncMemory, ConflictError, ConnectionFailedError, Memory
+from kemem.langgraph import KEY_USER, PER_RUN, KeMemMiddleware, session_id_of
 from kemem.openai_agents import KeMemSession
 from tests.support.tenants import Caller
 
@@ -328,10 +328,59 @@ async def test_user_and_thread_are_those_of_the_run(memory: AsyncMemory, named: 
 
 
 async def test_run_without_a_thread_is_refused(memory: AsyncMemory) -> None:
-    agent = create_agent(ScriptedModel(script=echo), middleware=[KeMemMiddleware(memory)])
+    ana = KeMemMiddleware(memory, user_id="ana")
+    agent = create_agent(ScriptedModel(script=echo), middleware=[ana])
 
     with pytest.raises(ValueError, match="names no thread"):
         await agent.ainvoke({"messages": [("user", "Hello.")]})
+
+
+async def test_missing_user_is_said_when_the_middleware_is_built(memory: AsyncMemory) -> None:
+    for nobody in (None, ""):
+        with pytest.raises(ValueError, match="whose threads are these"):
+            KeMemMiddleware(memory, user_id=nobody)
+    with pytest.raises(ValueError, match="cannot be the id of a user"):
+        KeMemMiddleware(memory, user_id="张三")
+    KeMemMiddleware(memory.acting_as("ana"))
+    KeMemMiddleware(memory, user_id=KEY_USER)
+
+
+@pytest.mark.parametrize(
+    ("whose", "named"),
+    [
+        (PER_RUN, {}),
+        (PER_RUN, {"user_id": ""}),
+        (PER_RUN, {"user_id": None}),
+        (PER_RUN, {"user_id": "张三"}),
+        ("ana", {"user_id": ""}),
+        ("ana", {"user_id": None}),
+    ],
+)
+async def test_run_without_its_user_is_refused_before_anything_is_sent(
+    memory: AsyncMemory, wire: Switch, whose: Any, named: dict[str, Any]
+) -> None:
+    model = ScriptedModel(script=echo)
+    agent = agent_of(memory, model, user_id=whose)
+
+    with pytest.raises(ValueError, match="user"):
+        await agent.ainvoke({"messages": [("user", "Hello.")]}, at("trip", **named))
+
+    assert (wire.sent, model.seen) == ([], [])
+
+
+async def test_user_of_the_run_is_the_one_with_per_run(memory: AsyncMemory) -> None:
+    agent = agent_of(memory, ScriptedModel(script=echo), user_id=PER_RUN)
+
+    await agent.ainvoke({"messages": [("user", "Hello.")]}, at("trip", user_id="ben"))
+
+    assert {row.user_id for row in await memory.messages("trip", None)} == {"ben"}
+
+
+def test_argument_that_there_is_not_is_refused() -> None:
+    wrong: dict[str, Any] = {"window_tokn": 5}
+
+    with pytest.raises(TypeError, match="window_tokn"):
+        KeMemMiddleware(Memory("http://test", "key"), user_id="ana", **wrong)
 
 
 async def test_thread_of_somebody_else_is_neither_shown_nor_changed(memory: AsyncMemory) -> None:
@@ -360,7 +409,7 @@ async def test_run_of_another_user_is_refused_by_a_shared_middleware(
 
     await memory.add("Her dog is called Biscuit.", user_id="ana", infer=False)
     model = ScriptedModel(script=fails)
-    agent = create_agent(model, [], middleware=[KeMemMiddleware(memory)])
+    agent = create_agent(model, [], middleware=[KeMemMiddleware(memory, user_id=PER_RUN)])
     asked = {"messages": [HumanMessage("What is my dog called?", id="1")]}
     with pytest.raises(RuntimeError, match="no model"):
         await agent.ainvoke(asked, at("trip", user_id="ana"))

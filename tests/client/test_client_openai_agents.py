@@ -14,7 +14,7 @@ from openai.types.responses import (
 )
 
 from kemem import AsyncMemory, ConflictError
-from kemem.openai_agents import KeMemSession
+from kemem.openai_agents import KEY_USER, KeMemSession
 
 QUIET = RunConfig(tracing_disabled=True)
 
@@ -72,6 +72,19 @@ HELLO = {"role": "user", "content": "Hello."}
 @pytest.fixture
 def session(memory_of_acme: AsyncMemory) -> KeMemSession:
     return KeMemSession("chat", memory_of_acme, user_id="ana")
+
+
+def test_missing_user_or_strange_id_is_said_when_the_session_is_built(
+    memory_of_acme: AsyncMemory,
+) -> None:
+    for nobody in (None, ""):
+        with pytest.raises(ValueError, match="whose threads are these"):
+            KeMemSession("chat", memory_of_acme, user_id=nobody)
+    for strange in ("a b/c 火", "", "x" * 65, ".dot"):
+        with pytest.raises(ValueError, match="cannot be the id of a session"):
+            KeMemSession(strange, memory_of_acme, user_id="ana")
+    KeMemSession("x" * 64, memory_of_acme, user_id=KEY_USER)
+    KeMemSession("chat", memory_of_acme.acting_as("ana"))
 
 
 async def test_runs_share_a_session(session: KeMemSession, memory_of_acme: AsyncMemory) -> None:
