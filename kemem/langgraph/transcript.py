@@ -22,10 +22,16 @@ from langchain_core.messages import (
 
 CONTENT_CHARACTERS = 200_000
 """Most characters of a text, as the service takes it."""
-ARGUMENT_CHARACTERS = 60_000
-PART_CHARACTERS = 1_000_000
+ARGUMENT_BYTES = 60_000
+"""Of one call."""
+ALL_ARGUMENT_BYTES = 480_000
+"""Of all calls of a message together: with its parts they fit into a request of 2 MiB."""
+PART_BYTES = 1_000_000
 """Of all parts of a message together."""
 MOST_PARTS = 50
+MOST_CALLS = 50
+PART_DEPTH, PART_KEYS = 8, 100
+ID_CHARACTERS = 255
 NO_RESULT = "No result was recorded."
 """Stands for the result of a call that the thread went on without: providers refuse such a call."""
 
@@ -132,11 +138,13 @@ def form_of(message: BaseMessage) -> dict[str, Any] | None:
     if parts:
         form["content_parts"] = parts
     if isinstance(message, AIMessage):
-        calls = [_call(call) for call in message.tool_calls if call["id"]]
+        calls = _stored_calls(message)
         if calls:
-            form["tool_calls"] = calls
+            most = min(ARGUMENT_BYTES, ALL_ARGUMENT_BYTES // len(calls))
+            form["tool_calls"] = [_call(call, most) for call in calls]
+            form |= _with_more_named(form, message, calls)
     if isinstance(message, ToolMessage):
-        form["tool_call_id"] = message.tool_call_id
+        form["tool_call_id"] = _call_id(message.tool_call_id)
     elif not (text or parts or form.get("tool_calls")):
         return None
     if message.name:
@@ -169,16 +177,18 @@ def _content(message: BaseMessage) -> tuple[str, list[dict[str, Any]]]:
 
 def _parts(content: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     parts: list[dict[str, Any]] = []
-    left = PART_CHARACTERS
+    left = PART_BYTES
     for number, part in enumerate(content):
         if number == MOST_PARTS - 1 < len(content) - 1:
             more = len(content) - number
             return [*parts, {"type": "text", "text": f"[{more} more parts, not stored]"}]
         size = len(json.dumps(part))
         if part.get("type") == "text":
-            text = _within(_storable(part["text"]), CONTENT_CHARACTERS)
+            most = min(CONTENT_CHARACTERS, max(left // 4, 200))
+            text = _within(_storable(part["text"]), most)
             parts.append({"type": "text", "text": text})
-        elif size > left:
+            left -= len(text.encode())
+        elif size > left or not _is_flat(part, PART_DEPTH):
             named = f"[{part.get('type')} of {size} characters, not stored]"
             parts.append({"type": "text", "text": named})
         else:
@@ -187,12 +197,54 @@ def _parts(content: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     return parts
 
 
-def _call(call: Mapping[str, Any]) -> dict[str, Any]:
+def _is_flat(value: Any, levels: int) -> bool:
+    """Whether it is nested by at most so many levels, and no object has too many keys."""
+    if not isinstance(value, dict | list):
+        return levels >= 0
+    if isinstance(value, dict) and len(value) > PART_KEYS:
+        return False
+    inner = value.values() if isinstance(value, dict) else value
+    return levels >= 0 and all(_is_flat(one, levels - 1) for one in inner)
+
+
+def _stored_calls(message: AIMessage) -> list[ToolCall]:
+    """The first calls, each id once: the service takes no more."""
+    calls: dict[str, ToolCall] = {}
+    for call in message.tool_calls:
+        if call["id"]:
+            calls.setdefault(_call_id(call["id"]), call)
+    return list(calls.values())[:MOST_CALLS]
+
+
+def _with_more_named(
+    form: Mapping[str, Any], message: AIMessage, stored: Sequence[ToolCall]
+) -> dict[str, Any]:
+    """The content with a line that names the calls which are not stored."""
+    more = [call for call in message.tool_calls if not any(call is one for one in stored)]
+    if not more:
+        return {}
+    names = ", ".join(dict.fromkeys(call["name"] for call in more))
+    line = _within(_storable(f"[{len(more)} more calls, not stored: {names}]"), 1000)
+    if "content_parts" in form:
+        return {
+            "content_parts": [*form["content_parts"], {"type": "text", "text": line}][-MOST_PARTS:]
+        }
+    return {"content": _within(f"{form['content']}\n{line}".strip(), CONTENT_CHARACTERS)}
+
+
+def _call_id(call_id: str) -> str:
+    """The id as the service takes it; a digest of one that it does not."""
+    if 0 < len(call_id) <= ID_CHARACTERS and _storable(call_id) == call_id:
+        return call_id
+    return f"{_OURS}-{_digest(call_id)}"
+
+
+def _call(call: Mapping[str, Any], most: int) -> dict[str, Any]:
     arguments = json.dumps(call["args"], ensure_ascii=False)
-    if len(arguments) > ARGUMENT_CHARACTERS:
-        arguments = json.dumps({"cut": _within(arguments, ARGUMENT_CHARACTERS // 2)})
+    if len(arguments.encode("utf-8", "replace")) > most:
+        arguments = json.dumps({"cut": _within(arguments, most // 4)}, ensure_ascii=False)
     function = {"name": call["name"], "arguments": _storable(arguments)}
-    return {"id": call["id"], "type": "function", "function": function}
+    return {"id": _call_id(call["id"]), "type": "function", "function": function}
 
 
 def _within(text: str, characters: int) -> str:
@@ -279,7 +331,7 @@ def _result(call: ToolCall, results: Mapping[str, list[ToolMessage]]) -> ToolMes
 
 
 def _call_ids(message: AIMessage) -> set[str | None]:
-    return {call["id"] for call in message.tool_calls}
+    return {call["id"] for call in _stored_calls(message)}
 
 
 def _digest(*texts: str) -> str:
