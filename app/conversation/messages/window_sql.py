@@ -153,7 +153,8 @@ def _text(session: str, budget: str) -> str:
         "SELECT string_agg(part ->> 'text', chr(10)) FILTER (WHERE said) AS text, "
         "jsonb_agg(part) FILTER (WHERE NOT said) AS others "
         "FROM (SELECT part, coalesce(part ->> 'type', 'text') IN ('text', 'input_text', "
-        "'output_text') AS said FROM jsonb_array_elements(m.content_parts) AS part) AS part "
+        "'output_text') AND part ->> 'text' IS NOT NULL AS said "
+        "FROM jsonb_array_elements(m.content_parts) AS part) AS part "
         "WHERE form.is_over AND m.content_parts IS NOT NULL"
     )
     return (

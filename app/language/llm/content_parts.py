@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 Kind = Literal["text", "thinking", "refusal", "image", "audio", "file", "other"]
 
 TEXT_BLOCKS: Final = ("text", "input_text", "output_text")
-"""Types of parts whose `text` was said; a part without a type is one too."""
+"""Types of parts whose `text` was said; a part with a `text` and no type is one too."""
 
 ANTHROPIC_BLOCKS: Final = frozenset(
     {
@@ -116,7 +116,7 @@ def read_part(part: object) -> ContentPart:
     """What a part is; a bare text is one of type `text`."""
     if not isinstance(part, Mapping):
         return ContentPart("text", "text", text=part if isinstance(part, str) else None)
-    given = str(part.get("type") or "text")
+    given = str(part.get("type") or ("text" if "text" in part else "part without a type"))
     kind = _KINDS.get(given, "other")
     if kind in MEDIA:
         return _media(given, kind, part)

@@ -114,8 +114,6 @@ def for_anthropic(system: str, messages: Sequence[Spoken]) -> tuple[str, list[di
     for message in answered([message for message in messages if message.role != "system"]):
         role = "assistant" if message.role == "assistant" else "user"
         blocks = _anthropic(message)
-        if not blocks:
-            continue
         if turns and turns[-1]["role"] == role:
             turns[-1]["content"] += blocks
         else:
@@ -135,7 +133,8 @@ def _anthropic(message: Spoken) -> list[dict[str, Any]]:
         blocks.append(
             {"type": "tool_use", "id": call.call_id, "name": call.name, "input": call.document}
         )
-    return blocks
+    where = f", message {message.message_id}" if message.message_id else ""
+    return blocks or [{"type": "text", "text": f"[empty message{where}]"}]
 
 
 def as_plain(system: str, messages: Sequence[Spoken]) -> str:

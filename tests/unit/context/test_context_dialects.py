@@ -129,10 +129,20 @@ def test_two_results_and_what_the_user_says_next_are_one_turn_results_first() ->
     assert "content" not in shown[2]["content"][0]
 
 
-def test_a_text_without_a_letter_never_reaches_anthropic() -> None:
-    assert for_anthropic("", [Spoken("user", "  "), ASKED])[1] == [
-        {"role": "user", "content": [{"type": "text", "text": "How is the weather?"}]}
-    ]
+@pytest.mark.parametrize(
+    ("content", "parts", "name"),
+    [
+        ("  ", None, "[empty message, message m1]"),
+        ("", ({"type": "text", "text": ""},), "[empty message, message m1]"),
+        ("", ({"text": "\n"},), "[empty message, message m1]"),
+        ("", ({"x": 1},), "[part without a type, message m1]"),
+    ],
+)
+def test_a_message_without_a_letter_reaches_anthropic_by_its_name(content, parts, name) -> None:
+    blank = Spoken("user", content, content_parts=parts, message_id="m1")
+
+    assert for_anthropic("", [blank])[1] == [{"role": "user", "content": [named(name)]}]
+    assert for_anthropic("", [ASKED, blank])[1][0]["content"][1:] == [named(name)]
 
 
 @pytest.mark.parametrize(
