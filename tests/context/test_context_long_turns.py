@@ -173,8 +173,20 @@ async def test_an_older_turn_with_a_result_that_never_fits_stays(client: AsyncCl
 
     check_valid(shown["messages"])
     assert "tangerine" in str(shown["messages"])
-    assert shown["window"]["cleared"] == 1
-    assert shown["window"]["left_out"] == 0
+    # What room is left is for the ends of it.
+    [cut] = shown["window"]["shortened"]
+    assert (cut["form"], shown["window"]["left_out"]) == ("cut", 0)
+    assert 0.9 * 4_000 < shown["tokens"] <= 4_000
+
+
+async def test_an_older_result_is_whole_where_everything_fits(client: AsyncClient) -> None:
+    """However much of the budget it takes alone."""
+    await append(client, "s1", "Look.", call(1), result(1, "word " * 3_200), "Say it again.")
+
+    shown = await context(client)
+
+    assert shown["tokens"] > 0.75 * 4_000
+    assert (shown["window"]["shortened"], shown["window"]["left_out"]) == ([], 0)
 
 
 async def test_each_of_several_results_of_one_call_is_cut(client: AsyncClient) -> None:

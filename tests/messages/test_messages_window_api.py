@@ -229,19 +229,21 @@ class TestTail:
         assert shown["fits"]
 
     async def test_a_call_that_waits_for_leave_is_read(self, client: AsyncClient) -> None:
-        """However many messages have come since; its other results with it."""
+        """However many messages have come since; its request and other results with it."""
         calls = {
             "role": "assistant", "tool_calls": [{"id": "a"}, {"id": "b"}],
             "metadata": {"requires_approval": ["b"]},
         }  # fmt: skip
         done = {"role": "tool", "tool_call_id": "a", "content": "done"}
+        await append(client, "s", "Hello", {"role": "assistant", "content": "Hi"})
         await append(client, "s", "Pay it", calls, done)
         await converse(client, "s", 100)
 
         shown = await trim(client, max_tokens=200)
 
-        assert numbers(shown)[:2] == [2, 3]
-        assert numbers(shown)[-1] == 103
+        assert numbers(shown)[:3] == [3, 4, 5]
+        assert numbers(shown)[-1] == 105
+        assert shown["starts_with_user"]
         assert (shown["waiting"], shown["fits"]) == (["b"], True)
 
     async def test_the_first_call_is_read_with_its_results(

@@ -13,6 +13,7 @@ from app.conversation.messages.capture import said_text
 from app.conversation.messages.window import WindowMessage
 from app.language.llm.content_parts import without_media
 from app.language.llm.tokens import TokenCounter, message_tokens
+from app.language.llm.tool_call import arguments_text, with_arguments
 
 Form = Literal["whole", "cut", "cleared"]
 
@@ -27,8 +28,6 @@ SAMPLE: Final = 2_000
 
 LONG_ARGUMENTS: Final = 200
 """Characters of a call's arguments that are replaced where there is no room for them."""
-
-_ARGUMENTS: Final = ("arguments", "args", "input")
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,10 +138,14 @@ class MessageForms:
 
     def least(self, message: WindowMessage) -> int:
         """Tokens of its shortest form."""
+        return self._least_form(message).tokens
+
+    def _least_form(self, message: WindowMessage) -> ShownMessage:
         shown = self._least.get(message.message_id)
-        if shown is None:
+        # A message that is cleared by request has another shortest form.
+        if shown is None or shown.message is not message:
             shown = self._least[message.message_id] = self._shortest(message)
-        return shown.tokens
+        return shown
 
     def shown(self, message: WindowMessage, allowed: int | None) -> ShownMessage:
         """As much of a message as fits `allowed` tokens, all of it where that is None; its
@@ -153,13 +156,14 @@ class MessageForms:
             if message.is_bare:
                 return ShownMessage(message, said, self._tokens(said), "cut")
             return ShownMessage(message, said, message.tokens, "whole")
-        least = self._shortest(message)
+        least = self._least_form(message)
         if message.is_read and allowed is not None and least.form != "whole":
             named = self._named(said)
-            tokens = self._tokens(named)
             # Of a text that was not read whole the content is its beginning alone.
-            if tokens <= allowed and message.message_id not in self._ends:
-                return ShownMessage(message, named, tokens, "cut")
+            if named != said and message.message_id not in self._ends:
+                tokens = self._tokens(named)
+                if tokens <= allowed:
+                    return ShownMessage(message, named, tokens, "cut")
             others = [part for part in said.content_parts or () if not said_text("", [part])]
             beside = replace(said, content_parts=others or None)
             for base in (beside, self._named(beside), least.spoken):
@@ -198,7 +202,9 @@ class MessageForms:
         line = self._mark(message).instead(message.tokens)
         # A message that only calls has no text to replace.
         content = line if said.content or said.content_parts or not message.is_read else ""
-        calls = said.tool_calls and [_shorter_call(call, line) for call in said.tool_calls]
+        calls = said.tool_calls and [
+            with_arguments(call, lambda given: _shorter(given, line)) for call in said.tool_calls
+        ]
         short = replace(said, content=content, content_parts=None, tool_calls=calls)
         tokens = self._tokens(short)
         if message.is_read and tokens >= message.tokens:
@@ -228,16 +234,9 @@ class MessageForms:
         )
 
 
-def _shorter_call(call: Mapping[str, Any], line: str) -> Mapping[str, Any]:
-    """The call with a line in place of long arguments, in whichever form it is."""
-    function = call.get("function")
-    if isinstance(function, Mapping):
-        return {**call, "function": _shorter_call(function, line)}
-    changed = {}
-    for key in _ARGUMENTS:
-        given = call.get(key)
-        text = given if isinstance(given, str) else json.dumps(given, ensure_ascii=False)
-        if len(text) > LONG_ARGUMENTS:
-            instead = {"left_out": line}
-            changed[key] = json.dumps(instead) if isinstance(given, str) else instead
-    return {**call, **changed}
+def _shorter(arguments: Any, line: str) -> Any:
+    """The line in place of long arguments, as a text or an object as they are."""
+    if len(arguments_text(arguments)) <= LONG_ARGUMENTS:
+        return arguments
+    instead = {"left_out": line}
+    return json.dumps(instead) if isinstance(arguments, str) else instead

@@ -94,8 +94,8 @@ def tail_rows(
 
     These are the messages that fit the budget in their shortest forms, and MOST_BYTES, with one
     more, the opening, the current request, the window's first message, the newest call of the
-    current turn and calls that wait for an approval, with their results, and the newest
-    instructions, wherever they stand.
+    current turn and calls that wait for an approval, with their results and the request before
+    them, and the newest instructions, wherever they stand.
 
     A text that is longer than the budget comes as its ends, `content` and `text_end`, with the
     `length` of the whole. A result before the newest that fit as they are is not read, as only the
@@ -268,17 +268,25 @@ def _waits(tenant: str, session: str) -> str:
 
 
 def _waiting_numbers(tenant: str, session: str) -> str:
+    """Calls that wait, with their results, and the request before each."""
+    own = (
+        f"m.tenant_id = {tenant} AND m.session_id = {session}.session_id "
+        f"AND NOT m.sequence_no <@ {session}.set_aside"
+    )
     # A fence: the planner cannot know that approvals are few, and could read the whole session.
     near = (
-        f"SELECT m.sequence_no FROM messages AS m WHERE m.tenant_id = {tenant} "
-        f"AND m.session_id = {session}.session_id "
+        f"SELECT m.sequence_no FROM messages AS m WHERE {own} "
         f"AND m.sequence_no BETWEEN a.sequence_no AND a.sequence_no + {RESULTS_BEHIND} "
-        "AND (m.sequence_no = a.sequence_no OR m.tool_call_id IS NOT NULL) "
-        f"AND NOT m.sequence_no <@ {session}.set_aside OFFSET 0"
+        "AND (m.sequence_no = a.sequence_no OR m.tool_call_id IS NOT NULL) OFFSET 0"
+    )
+    request = (
+        f"SELECT m.sequence_no FROM messages AS m WHERE {own} AND m.role = 'user' "
+        f"AND m.sequence_no > {session}.in_context_from AND m.sequence_no < a.sequence_no "
+        "ORDER BY m.sequence_no DESC LIMIT 1"
     )
     return (
-        f"SELECT m.sequence_no FROM approvals AS a CROSS JOIN LATERAL ({near}) AS m "
-        f"WHERE {_waits(tenant, session)}"
+        "SELECT m.sequence_no FROM approvals AS a "
+        f"CROSS JOIN LATERAL (({near}) UNION ALL ({request})) AS m WHERE {_waits(tenant, session)}"
     )
 
 

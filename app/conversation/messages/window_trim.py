@@ -1,13 +1,15 @@
 """Trimming a window for one call: what a strategy points at, valid and within a budget. Pure.
 
-The smallest loss first. Whole turns are shown while they fit. Where the current turn does not,
-its older results are cleared to the lines in their place, then its oldest steps are left out, and
-what is newest is cut to its ends. The newest message is always in, with what belongs to it, the
-current request, and calls that wait. What is left out is named by its numbers.
+The smallest loss first. From the newest back, turns are shown while they fit: whole, or else with
+their results shortened. Where the current turn alone does not fit, its older results are shortened,
+then its oldest steps are left out, and what is newest is cut to its ends. What was shortened gets
+the tokens that are left, the newest first. The newest message is always in, with what belongs to
+it, the current request, and calls that wait with their request. What is left out is named by its
+numbers.
 """
 
-from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import accumulate
 from typing import Final
@@ -27,15 +29,15 @@ Pick = Callable[[Window], Collection[str]]
 Least = Callable[[WindowMessage], int]
 """Tokens of a message in its shortest form."""
 
-LARGE_SHARE: Final = 0.75
-"""Of the budget: a result of an older turn that takes more is cleared, so that its turn may fit."""
-
 WHOLE_SHARE: Final = 0.5
 """Of the budget: so much is shown whole of the newest steps of a long turn, before older ones are
 shown without their results."""
 
 STEPS_SHARE: Final = 0.25
 """Of the budget: so much is for older steps where the newest alone is longer than the budget."""
+
+SPEAKERS: Final = frozenset({"user", "assistant"})
+"""Who speaks after a call goes on without its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,11 +54,11 @@ class Trimmed:
 
     Args:
         messages: in the order of the conversation; instructions from before it come first.
-        tokens: what they take at most, in the form in which they are shown.
+        tokens: what they take at most, in the form in which they are shown, and `inserted`.
+        inserted: tokens of the results that are inserted for calls without one.
         starts_with_user: whether the user is the first to speak.
-        fits: whether it is within the budget. It is not only where the shortest forms of the
-            newest message with what belongs to it, of the current request, and of calls that wait
-            are longer than that together.
+        fits: whether it is within the budget. It is not only where the shortest forms of what is
+            always shown are longer than that together.
         waiting: ids of calls in it that have no result.
         left_out: how many messages of the window are not in it.
         ranges: where these are, in order; what instructions from before it have no room, too.
@@ -67,6 +69,7 @@ class Trimmed:
 
     messages: tuple[WindowMessage, ...]
     tokens: int
+    inserted: int
     starts_with_user: bool
     fits: bool
     waiting: tuple[str, ...]
@@ -77,14 +80,15 @@ class Trimmed:
 
     def among(self, message_ids: Collection[str]) -> "Trimmed":
         """What of it is still there. Calls and results are only deleted together."""
-        shown = tuple(one for one in self.messages if one.message_id in message_ids)
-        calls = {call for one in shown for call in one.calls}
+        shown = tuple(message for message in self.messages if message.message_id in message_ids)
+        calls = {call for message in shown for call in message.calls}
+        tokens = (self.allowed.get(message.message_id, message.tokens) for message in shown)
         return replace(
             self,
             messages=shown,
-            tokens=sum(self.allowed.get(one.message_id, one.tokens) for one in shown),
+            tokens=sum(tokens) + self.inserted,
             starts_with_user=starts_with_user(shown),
-            waiting=tuple(one for one in self.waiting if one in calls),
+            waiting=tuple(call for call in self.waiting if call in calls),
         )
 
 
@@ -93,15 +97,32 @@ def whole_only(message: WindowMessage) -> int:
     return message.tokens
 
 
-def trim(window: Window, pick: Pick, max_tokens: int, least: Least = whole_only) -> Trimmed:
+def trim(
+    window: Window,
+    pick: Pick,
+    max_tokens: int,
+    least: Least = whole_only,
+    result_tokens: int = 0,
+) -> Trimmed:
     """What `pick` would show, made valid and shortened to `max_tokens`.
 
     Calls come with all of their results or not at all; results without a call, and calls that
     will not be answered, are left out. The first to speak is the user where one is there.
+
+    Args:
+        window: what was read of the conversation.
+        pick: the strategy.
+        max_tokens: the budget.
+        least: tokens of a message in its shortest form.
+        result_tokens: what a result takes that is inserted for a call that the conversation went
+            on without; 0 where none is.
+
     """
     trimming = Trimming(window, int(CARRIED_SHARE * max_tokens))
     chosen = trimming.mended(set(pick(window)))
-    fitted = _Fitting(trimming, window, least, max_tokens).fitted(chosen)
+    # Calls that wait are always shown, so what they take is known before.
+    reserved = result_tokens * trimming.unanswered(trimming.usable)
+    fitted = _Fitting(trimming, window, least, max_tokens - reserved).fitted(chosen)
     places = sorted(fitted)
     shown = tuple(window.messages[place] for place in places)
     allowed = {
@@ -109,25 +130,27 @@ def trim(window: Window, pick: Pick, max_tokens: int, least: Least = whole_only)
         for place, tokens in fitted.items()
         if tokens < window.messages[place].tokens or not window.messages[place].is_read
     }
-    tokens = sum(fitted.values())
+    inserted = result_tokens * trimming.unanswered(places)
+    tokens = sum(fitted.values()) + inserted
     needed = sum(least(window.messages[place]) for place in trimming.core)
     return Trimmed(
         messages=shown,
         tokens=tokens,
+        inserted=inserted,
         starts_with_user=starts_with_user(shown),
         fits=tokens <= max_tokens,
         waiting=trimming.waiting(places),
-        left_out=window.total - sum(one.sequence_no > window.pointer for one in shown),
+        left_out=window.total - sum(message.sequence_no > window.pointer for message in shown),
         ranges=ranges_of(window, shown),
         allowed=allowed,
-        needed=needed,
+        needed=needed + result_tokens * trimming.unanswered(trimming.core),
     )
 
 
 def ranges_of(window: Window, shown: Iterable[WindowMessage]) -> tuple[MessageRange, ...]:
     """Where the messages are that are not shown; none of these numbers is of one that is."""
-    numbers = sorted(one.sequence_no for one in shown)
-    hidden = {one.sequence_no for one in window.messages}.difference(numbers)
+    numbers = sorted(message.sequence_no for message in shown)
+    hidden = {message.sequence_no for message in window.messages}.difference(numbers)
     for before, after in window.unread:
         hidden |= {before, after}
     found: list[MessageRange] = []
@@ -150,31 +173,38 @@ class Trimming:
         self.groups = groups_of(window)
         gone = self.groups.closed(self.groups.given_up)
         # Results without a call have no group.
-        self._usable = {
+        self.usable = {
             place for place, group in enumerate(self.groups.members) if group and place not in gone
         }
-        asked = [place for place, one in enumerate(window.messages) if one.role == "user"]
+        asked = [place for place, message in enumerate(window.messages) if message.role == "user"]
         self.current = asked[-1] if asked else None
-        request = set() if self.current is None else {self.current}
-        newest = self.groups.members[max(self._usable)] if self._usable else ()
-        self.core = self.groups.closed(self.groups.open) | request | set(newest)
-        """What is always shown: the current request, what waits, and the newest step."""
+        newest = set(self.groups.members[max(self.usable)]) if self.usable else set()
+        self._waiting = self.groups.closed(self.groups.open)
+        core = self._waiting | newest | set(asked[-1:])
+        first = min((place for place in core if not self._is(place, "system")), default=0)
+        request = set(asked[: bisect_right(asked, first)][-1:])
+        if first in self._waiting:
+            self._waiting |= request
+        self.core = core | request
+        """What is always shown: the current request, what waits, the newest step, and before the
+        first of these its request."""
         carried = min(window.instructions_tokens, instructions_tokens)
-        instructions = {one.sequence_no for one in carried_of(window.messages, carried)}
+        instructions = {message.sequence_no for message in carried_of(window.messages, carried)}
         self.instructions = {
             place
-            for place, one in enumerate(window.messages)
-            if one.sequence_no in instructions and place not in self.core
+            for place, message in enumerate(window.messages)
+            if message.sequence_no in instructions and place not in self.core
         }
         opening, pointer = window.opening, window.pointer
-        self._opening = {place for place, one in enumerate(window.messages) if one is opening}
-        self._first = min(
-            (one for one in self._usable if window.messages[one].sequence_no > pointer), default=-1
-        )
+        self._opening = {
+            place for place, message in enumerate(window.messages) if message is opening
+        }
+        inside = (place for place in self.usable if window.messages[place].sequence_no > pointer)
+        self._first = min(inside, default=-1)
 
     def places(self, ids: Collection[str]) -> set[int]:
         """Where those of the messages stand that may be shown."""
-        return {place for place in self._usable if self._messages[place].message_id in ids}
+        return {place for place in self.usable if self._messages[place].message_id in ids}
 
     def ids(self, places: Collection[int]) -> list[str]:
         return [self._messages[place].message_id for place in sorted(places)]
@@ -185,12 +215,12 @@ class Trimming:
         A window that begins inside a turn is shown with the request of that turn.
         """
         chosen = self.groups.closed(
-            place for place, one in enumerate(self._messages) if one.message_id in ids
+            place for place, message in enumerate(self._messages) if message.message_id in ids
         )
         if self._first in chosen:
             chosen |= self._opening
         if self.current is not None:
-            asked = [place for place in chosen if self._messages[place].role == "user"]
+            asked = [place for place in chosen if self._is(place, "user")]
             if not asked:
                 # Back to the last one, with all that followed.
                 chosen |= set(range(self.current, len(self._messages)))
@@ -198,25 +228,38 @@ class Trimming:
             chosen = {
                 place for place in chosen if min(self.groups.members[place], default=-1) >= first
             }
-        return chosen & self._usable
+        return chosen & self.usable
 
     def newest(self, among: Collection[int], count: int) -> set[int]:
         """The newest `count` of `among` in whole turns; where the current turn has more, its
         newest steps. What waits and instructions do not count, and the core is always there.
         """
-        free = self.groups.closed(self.groups.open) | self.instructions | self._opening
-        costs = [0 if place in free else 1 for place in range(len(self._messages))]
-        must = self.core | self.instructions
-        start = self.turn_that_fits(set(among) | must, must, costs, count)
-        if start is not None:
-            return {place for place in among if place >= start} | must
-        left = count - sum(costs[place] for place in must)
-        for step in self.steps(among):
-            left -= sum(costs[place] for place in step)
+        free = self._waiting | self.instructions | self._opening
+        found = self.core | self.instructions
+        left = count - len(found - free)
+        turns = self.turns(set(among) | found)
+        if not turns or len(set(turns[0]) - free - found) > left:
+            turns = [list(step) for step in self.steps(among)]
+        for turn in turns:
+            left -= len(set(turn) - free - found)
             if left < 0:
                 break
-            must |= set(step)
-        return must
+            found |= set(turn)
+        return found
+
+    def turns(self, among: Collection[int]) -> list[list[int]]:
+        """The turns of `among`, newest first: each from a message of the user on that parts no
+        call from its results.
+        """
+        borders = set(self.groups.borders())
+        found: list[list[int]] = []
+        turn: list[int] = []
+        for place in sorted(among, reverse=True):
+            turn.append(place)
+            if place in borders and self._is(place, "user"):
+                found.append(turn)
+                turn = []
+        return found
 
     def steps(self, among: Collection[int]) -> list[tuple[int, ...]]:
         """The groups of `among` in the current turn, newest first, without the core."""
@@ -228,27 +271,24 @@ class Trimming:
                 found.setdefault(min(group), group)
         return list(found.values())
 
-    def turn_that_fits(
-        self, allowed: Collection[int], must: Collection[int], costs: Sequence[int], limit: int
-    ) -> int | None:
-        """The oldest message of the user from which all that is allowed fits."""
-        borders = set(self.groups.borders())
-        total = sum(costs[place] for place in allowed)
-        for place in sorted(allowed):
-            begins = place in borders and self._messages[place].role == "user"
-            if begins and total <= limit:
-                return place
-            if place not in must:
-                total -= costs[place]
-        return None
-
     def waiting(self, places: Iterable[int]) -> tuple[str, ...]:
         """Ids of the calls among `places` that have no result."""
-        found = []
-        for place in sorted(self.groups.open.intersection(places)):
-            answers = {self._messages[one].answers for one in self.groups.members[place]}
-            found += [call for call in self._messages[place].calls if call not in answers]
-        return tuple(found)
+        return tuple(call for place in sorted(places) for call in self._unanswered(place))
+
+    def unanswered(self, places: Collection[int]) -> int:
+        """How many of the calls among `places` have no result though somebody speaks after them."""
+        spoken = (place for place in places if self._messages[place].role in SPEAKERS)
+        last = max(spoken, default=0)
+        return sum(len(self._unanswered(place)) for place in places if place < last)
+
+    def _unanswered(self, place: int) -> list[str]:
+        if place not in self.groups.open:
+            return []
+        answers = {self._messages[member].answers for member in self.groups.members[place]}
+        return [call for call in self._messages[place].calls if call not in answers]
+
+    def _is(self, place: int, role: str) -> bool:
+        return self._messages[place].role == role
 
 
 class _Fitting:
@@ -259,14 +299,9 @@ class _Fitting:
         self._messages = window.messages
         self._shortest = least
         self._limit = limit
-        self._costs = [self._cost(place) for place in range(len(window.messages))]
-
-    def _cost(self, place: int) -> int:
-        message, current = self._messages[place], self._trimming.current
-        older = current is not None and place < current and message.role == "tool"
-        if not message.is_read or (older and message.tokens > LARGE_SHARE * self._limit):
-            return self._shortest(message)
-        return message.tokens
+        self._costs = [
+            message.tokens if message.is_read else least(message) for message in window.messages
+        ]
 
     def fitted(self, chosen: set[int]) -> dict[int, int]:
         """The places that are shown, with the tokens that each may take."""
@@ -276,12 +311,46 @@ class _Fitting:
             instructions = set()
         must = core | instructions
         among = (chosen - self._trimming.instructions) | must
-        start = self._trimming.turn_that_fits(among, must, self._costs, self._limit)
-        if start is not None:
-            return {place: self._costs[place] for place in among if place >= start or place in must}
-        return {place: self._costs[place] for place in instructions} | self._turn(
-            self._trimming.steps(chosen), self._limit - self._sum(instructions)
+        turns = [
+            [place for place in turn if place not in must] for turn in self._trimming.turns(among)
+        ]
+        if turns and self._sum(must) + self._sum(turns[0]) > self._limit:
+            for place in core:
+                self._costs[place] = self._without_older_result(place)
+        found = {place: self._costs[place] for place in must} | self._turns(
+            turns, self._limit - self._sum(must)
         )
+        if not turns or not set(turns[0]) <= found.keys() or self._sum(must) > self._limit:
+            found = {place: self._costs[place] for place in instructions} | self._turn(
+                self._trimming.steps(chosen), self._limit - self._sum(instructions)
+            )
+        self._fill(found)
+        return found
+
+    def _turns(self, turns: Iterable[Sequence[int]], room: int) -> dict[int, int]:
+        """The newest turns within `room`: each whole, or where it does not fit so, with results
+        in their shortest form.
+        """
+        found: dict[int, int] = {}
+        for turn in turns:
+            costs = {place: self._costs[place] for place in turn}
+            if sum(costs.values()) > room:
+                costs = {place: self._without_older_result(place) for place in turn}
+            room -= sum(costs.values())
+            if room < 0:
+                break
+            found |= costs
+        return found
+
+    def _fill(self, found: MutableMapping[int, int]) -> None:
+        """Give what was shortened the tokens that are left, the newest first."""
+        room = self._limit - sum(found.values())
+        for place in sorted(found, reverse=True):
+            message = self._messages[place]
+            if message.is_read and room > 0:
+                more = min(message.tokens - found[place], room)
+                found[place] += more
+                room -= more
 
     def _turn(self, steps: Sequence[tuple[int, ...]], limit: int) -> dict[int, int]:
         """The core, and as many of the turn's other steps as fit beside it."""
@@ -333,7 +402,7 @@ class _Fitting:
         found = {place: self._least(place) for place in places}
         room -= sum(found.values())
         missing = {place: self._costs[place] - found[place] for place in places}
-        for done, place in enumerate(sorted(places, key=lambda one: (missing[one], one))):
+        for done, place in enumerate(sorted(places, key=lambda place: (missing[place], place))):
             more = min(missing[place], max(0, room) // (len(found) - done))
             found[place] += more
             room -= more
@@ -344,6 +413,12 @@ class _Fitting:
 
     def _without_result(self, place: int) -> int:
         return self._least(place) if self._messages[place].role == "tool" else self._costs[place]
+
+    def _without_older_result(self, place: int) -> int:
+        current = self._trimming.current
+        if current is None or place > current:
+            return self._costs[place]
+        return self._without_result(place)
 
     def _least_of_core(self, *, whole_request: bool = False) -> int:
         return sum(

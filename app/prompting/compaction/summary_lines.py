@@ -8,6 +8,7 @@ from typing import Any, Final, cast, get_args
 from app.conversation.messages.window import EVENT_TYPE
 from app.language.llm.content_parts import text_with_placeholders
 from app.language.llm.summariser import Speaker, SummaryLine
+from app.language.llm.tool_call import ToolCall, arguments_text
 
 READ: Final = 8_000
 """Code points of a message that a summariser is shown."""
@@ -22,8 +23,8 @@ def lines_of(rows: Iterable[Mapping[str, Any]]) -> list[SummaryLine]:
     names: dict[str, str] = {}
     lines = []
     for row in rows:
-        calls = row["tool_calls"] or []
-        names |= {call["id"]: _name(call) for call in calls if isinstance(call.get("id"), str)}
+        calls = [ToolCall.of(call) for call in row["tool_calls"] or ()]
+        names |= {call.call_id: _name(call) for call in calls if call.call_id}
         lines.append(
             SummaryLine(
                 speaker=_speaker(row["role"]),
@@ -42,20 +43,13 @@ def _speaker(role: str) -> Speaker:
     return cast("Speaker", role)
 
 
-def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    function = call.get("function")
-    return function if isinstance(function, Mapping) else call
+def _name(call: ToolCall) -> str:
+    return call.name or "tool"
 
 
-def _name(call: Mapping[str, Any]) -> str:
-    name = _function(call).get("name")
-    return name if isinstance(name, str) and name else "tool"
-
-
-def _arguments(call: Mapping[str, Any]) -> str:
+def _arguments(call: ToolCall) -> str:
     """The arguments of a call in brackets, long ones cut; nothing where there are none."""
-    function = _function(call)
-    given = next((function[key] for key in ("arguments", "args", "input") if key in function), None)
+    given = call.arguments
     if isinstance(given, str):
         # What is no JSON, or was cut off, is shown as it is.
         with suppress(ValueError):
@@ -69,8 +63,7 @@ def _arguments(call: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    written = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return " ".join(written.split())
+    return " ".join(arguments_text(value).split())
 
 
 def _cut(text: str, longest: int) -> str:

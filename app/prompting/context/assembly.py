@@ -134,6 +134,9 @@ PASSAGES_SHARE: Final = 0.3
 EXCERPTS_SHARE: Final = 0.5
 """Share of the memory budget for excerpts, besides what the other parts leave."""
 
+SEPARATOR: Final = "\n\n"
+"""Between two parts of the system section."""
+
 TAG: Final = "memory"
 """Tag of everything remembered. Capture removes it from messages, so that nothing in it is
 extracted when a client sends it back."""
@@ -300,7 +303,7 @@ def excluded(name: PartName) -> Piece:
 
 def system_section(pieces: Sequence[Piece]) -> str:
     """The texts of the parts, in their order."""
-    return "\n\n".join(piece.section.text for piece in pieces if piece.section.text)
+    return SEPARATOR.join(piece.section.text for piece in pieces if piece.section.text)
 
 
 def rendered(

@@ -19,6 +19,7 @@ from app.prompting.context.assembly import (
     EXCERPTS_SHARE,
     NOTHING,
     PASSAGES_SHARE,
+    SEPARATOR,
     SUMMARY,
     Piece,
     Remembered,
@@ -36,6 +37,7 @@ from app.prompting.context.assembly import (
     used_passage,
     whole,
 )
+from app.prompting.context.dialects import inserted_tokens
 from app.prompting.context.excerpts import (
     ChosenExcerpts,
     ExcerptLines,
@@ -103,9 +105,19 @@ def conversation_parts(
     instructions = whole("instructions", said, int(bool(said)), counter)
     blocks, summary = _blocks(scene, body, counter), _summary(scene, body, counter)
     beside = _beside(scene, body, instructions, blocks, counter)
-    room = _room(scene, body, beside + summary.section.tokens)
+    separators = counter.count(SEPARATOR) * sum(
+        bool(piece.section.text) for piece in (blocks, summary)
+    )
+    room = _room(scene, body, beside + summary.section.tokens + separators)
+    # Who renders messages in another way inserts results in another way, or none.
+    inserts = body.render in {"openai", "anthropic"}
     window = window_part(
-        scene.conversation, options.pick, max(0, room), counter, body.clear_tool_results
+        scene.conversation,
+        options.pick,
+        max(0, room),
+        counter,
+        body.clear_tool_results,
+        inserted_tokens(counter) if inserts else 0,
     )
     known = window.spoken
     if not body.include.window:
@@ -115,7 +127,9 @@ def conversation_parts(
         missing = math.ceil(scene.row["token_scale"] * (window.needed - room))
         raise WindowTooSmallError(budget, budget + max(missing, 1))
     # What was cleared is sent by nobody.
-    sent = _window_tokens(scene, body) - window.cleared_tokens
+    sent = _window_tokens(scene, body) - window.cleared_tokens + window.trimmed.inserted
+    if window.left_out is not None:
+        beside += window.left_out.section.tokens
     return ConversationParts(instructions, blocks, summary, window, known, beside, sent)
 
 

@@ -1,17 +1,13 @@
-"""A conversation as a provider's API takes it. Pure.
+"""A conversation as a provider's API takes it, from calls as a client appended them. Pure."""
 
-Calls come in as a client appended them: in the form of OpenAI (`function.arguments`, a text), of
-LangChain (`args`, an object) or of Anthropic (`input`, an object).
-"""
-
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from app.conversation.messages.message_forms import Spoken
+from app.conversation.messages.window_trim import SPEAKERS
 from app.language.llm.content_parts import text_with_placeholders
-from app.language.llm.tool_arguments import read_arguments
+from app.language.llm.tokens import TokenCounter, message_tokens
+from app.language.llm.tool_call import ToolCall
 from app.language.text.prompt_text import escape_line
 from app.prompting.context.part_dialects import anthropic_parts, openai_parts
 
@@ -19,38 +15,10 @@ NO_RESULT: Final = "No result was recorded."
 """Replaces the result of a call that the conversation went on without: providers refuse a call
 without a result."""
 
-_ARGUMENTS: Final = ("arguments", "args", "input")
 
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """A tool call, read from any of the three forms."""
-
-    call_id: str
-    name: str
-    arguments: Any
-
-    @classmethod
-    def of(cls, call: Mapping[str, Any]) -> "Call":
-        function = call.get("function")
-        inside = function if isinstance(function, Mapping) else call
-        given: Any = next((inside[key] for key in _ARGUMENTS if key in inside), {})
-        return cls(str(call.get("id") or ""), str(inside.get("name") or ""), given)
-
-    @property
-    def text(self) -> str:
-        """The arguments as JSON, as OpenAI wants them."""
-        if isinstance(self.arguments, str):
-            return self.arguments
-        return json.dumps(self.arguments, ensure_ascii=False)
-
-    @property
-    def document(self) -> dict[str, Any]:
-        """The arguments as an object, as Anthropic wants them."""
-        value = self.arguments
-        if isinstance(value, str):
-            value = read_arguments(value) if value.strip() else {}
-        return value if isinstance(value, dict) else {"arguments": value}
+def inserted_tokens(counter: TokenCounter) -> int:
+    """What `NO_RESULT` takes, each time."""
+    return message_tokens(counter, content=NO_RESULT)
 
 
 def for_openai(system: str, messages: Sequence[Spoken]) -> list[dict[str, Any]]:
@@ -74,7 +42,7 @@ def _openai(message: Spoken) -> dict[str, Any]:
                 "type": "function",
                 "function": {"name": call.name, "arguments": call.text},
             }
-            for call in map(Call.of, message.tool_calls)
+            for call in map(ToolCall.of, message.tool_calls)
         ]
     if message.tool_call_id is not None:
         shown["tool_call_id"] = message.tool_call_id
@@ -83,7 +51,7 @@ def _openai(message: Spoken) -> dict[str, Any]:
 
 def _parts(message: Spoken) -> list[Mapping[str, Any]]:
     """Its parts, without the calls that stand among them too."""
-    calls = {call.call_id for call in map(Call.of, message.tool_calls or ())}
+    calls = {call.call_id for call in map(ToolCall.of, message.tool_calls or ())}
     return [
         part
         for part in message.content_parts or ()
@@ -129,7 +97,7 @@ def _anthropic(message: Spoken) -> list[dict[str, Any]]:
     if message.role == "tool":
         result: dict[str, Any] = {"type": "tool_result", "tool_use_id": message.tool_call_id}
         return [result | ({"content": blocks} if blocks else {})]
-    for call in map(Call.of, message.tool_calls or ()):
+    for call in map(ToolCall.of, message.tool_calls or ()):
         blocks.append(
             {"type": "tool_use", "id": call.call_id, "name": call.name, "input": call.document}
         )
@@ -152,7 +120,7 @@ def _plain(message: Spoken) -> Iterable[str]:
     named = f" ({escape_line(message.name)})" if message.name else ""
     if said:
         yield f"{message.role}{named}: {escape_line(said)}"
-    for call in map(Call.of, message.tool_calls or ()):
+    for call in map(ToolCall.of, message.tool_calls or ()):
         yield f"{message.role} calls {escape_line(call.name)}: {escape_line(call.text)}"
 
 
@@ -186,7 +154,7 @@ def answered(messages: Sequence[Spoken]) -> list[Spoken]:
         if message.role == "tool" and message.tool_call_id is not None:
             waiting.setdefault(message.tool_call_id, []).append(message)
     last = max(
-        (position for position, message in enumerate(messages) if message.role in _SPEAKERS),
+        (position for position, message in enumerate(messages) if message.role in SPEAKERS),
         default=-1,
     )
     shown: list[Spoken] = []
@@ -194,13 +162,10 @@ def answered(messages: Sequence[Spoken]) -> list[Spoken]:
         if message.role == "tool":
             continue
         shown.append(message)
-        for call in map(Call.of, message.tool_calls or ()):
+        for call in map(ToolCall.of, message.tool_calls or ()):
             results = waiting.get(call.call_id)
             if results:
                 shown.append(results.pop())
             elif position < last:
                 shown.append(Spoken("tool", NO_RESULT, tool_call_id=call.call_id))
     return shown
-
-
-_SPEAKERS: Final = frozenset({"user", "assistant"})

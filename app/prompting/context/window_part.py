@@ -4,14 +4,15 @@ Pure. Nothing is left out without a word: a message that is shown in a shorter f
 rest is, and one that is not shown is named by its number, in one line of the system section.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from app.conversation.messages.message_forms import MessageForms, ShownMessage, Spoken
 from app.conversation.messages.window_trim import MessageRange, Pick, Trimmed, trim
 from app.language.llm.tokens import TokenCounter
-from app.prompting.context.assembly import Piece, Section, block_text
+from app.language.llm.tool_call import ToolCall
+from app.prompting.context.assembly import SEPARATOR, Piece, Section, block_text
 from app.prompting.context.scene import SceneConversation
 from app.prompting.context.schemas import ClearToolResults, LeftOut
 
@@ -52,50 +53,53 @@ class WindowPart:
 
     @property
     def spoken(self) -> list[Spoken]:
-        return [one.spoken for one in self.shown]
+        return [message.spoken for message in self.shown]
+
+    @property
+    def tokens(self) -> int:
+        """Of the messages in their forms, and of the results that are inserted."""
+        return sum(message.tokens for message in self.shown) + self.trimmed.inserted
 
     @property
     def piece(self) -> Piece:
-        tokens = [one.tokens for one in self.shown]
         reason: LeftOut | None = "budget" if self.trimmed.left_out else None
-        section = Section("", sum(tokens), tokens)
+        section = Section("", self.tokens, [message.tokens for message in self.shown])
         return Piece("window", section, self.room, self.trimmed.left_out, reason)
 
     def excluded(self) -> "WindowPart":
         """The part without any message, where the request wants none."""
-        none = replace(self.trimmed, messages=(), waiting=(), left_out=0, ranges=())
+        none = replace(self.trimmed, messages=(), waiting=(), left_out=0, ranges=(), inserted=0)
         return WindowPart(none, [], None, self.room, self.cleared_tokens)
 
     def answer(self) -> dict[str, Any]:
         """As `schemas.ShownWindow` has it."""
-        numbers = [
-            one.spoken.sequence_no for one in self.shown if one.spoken.sequence_no is not None
-        ]
+        numbers = [spoken.sequence_no for spoken in self.spoken if spoken.sequence_no is not None]
         return {
             "messages": len(self.shown),
-            "tokens": sum(one.tokens for one in self.shown),
+            "tokens": self.tokens,
             "from_sequence_no": min(numbers, default=None),
             "to_sequence_no": max(numbers, default=None),
             "left_out": self.trimmed.left_out,
             "left_out_ranges": [
-                {"from_sequence_no": one.first, "to_sequence_no": one.last}
-                for one in self.trimmed.ranges
+                {"from_sequence_no": hidden.first, "to_sequence_no": hidden.last}
+                for hidden in self.trimmed.ranges
             ],
             "fits": self.trimmed.fits,
             "waiting": list(self.trimmed.waiting),
             "cleared": sum(
-                one.form == "cleared" and one.message.role == "tool" for one in self.shown
+                message.form == "cleared" and message.message.role == "tool"
+                for message in self.shown
             ),
             "shortened": [
                 {
-                    "message_id": one.spoken.message_id,
-                    "sequence_no": one.message.sequence_no,
-                    "form": one.form,
-                    "tokens": one.tokens,
-                    "whole_tokens": one.message.tokens,
+                    "message_id": message.spoken.message_id,
+                    "sequence_no": message.message.sequence_no,
+                    "form": message.form,
+                    "tokens": message.tokens,
+                    "whole_tokens": message.message.tokens,
                 }
-                for one in self.shown
-                if one.form != "whole"
+                for message in self.shown
+                if message.form != "whole"
             ],
         }
 
@@ -106,33 +110,46 @@ def window_part(
     room: int,
     counter: TokenCounter,
     clear: ClearToolResults | None,
+    result_tokens: int = 0,
 ) -> WindowPart:
-    """What `pick` shows of a conversation within `room`, the line that names the rest included."""
+    """What `pick` shows of a conversation within `room`, the line that names the rest included.
+
+    Args:
+        conversation: what was read of it.
+        pick: the strategy of the window.
+        room: tokens for messages and that line.
+        counter: counts the tokens.
+        clear: which older results the request clears.
+        result_tokens: as of `trim`.
+
+    """
     forms = MessageForms(counter, conversation.spoken, conversation.ends)
     fewer = 0
     if clear is not None:
         whole = conversation.window.messages
         conversation = cleared(conversation, clear, forms)
         fewer = sum(
-            one.tokens - forms.least(one)
-            for one, short in zip(whole, conversation.window.messages, strict=True)
-            if one is not short
+            message.tokens - forms.least(message)
+            for message, short in zip(whole, conversation.window.messages, strict=True)
+            if message is not short
         )
     window = conversation.window
     line: Piece | None = None
-    trimmed = trim(window, pick, room, forms.least)
+    taken = 0
+    trimmed = trim(window, pick, room, forms.least, result_tokens)
     while trimmed.ranges:
-        needed = _left_out(trimmed.ranges, conversation, counter)
-        if line is not None and needed.section.tokens <= line.section.tokens:
-            line = needed
+        line = _left_out(trimmed.ranges, conversation, counter)
+        before, taken = taken, line.section.tokens
+        if taken <= max(before, room - trimmed.tokens):
             break
         # With less room other numbers may be left out, which may take more to name.
-        line = needed
-        trimmed = trim(window, pick, room - line.section.tokens, forms.least)
+        trimmed = trim(window, pick, room - taken, forms.least, result_tokens)
     else:
-        line = None
-    shown = [forms.shown(one, trimmed.allowed.get(one.message_id)) for one in trimmed.messages]
-    taken = 0 if line is None else line.section.tokens
+        line, taken = None, 0
+    shown = [
+        forms.shown(message, trimmed.allowed.get(message.message_id))
+        for message in trimmed.messages
+    ]
     return WindowPart(trimmed, shown, line, max(0, room - taken), fewer)
 
 
@@ -165,30 +182,30 @@ def cleared(
 
 def _names_of_calls(conversation: SceneConversation) -> dict[str, str]:
     """Names of tools by the id of their call; of two calls with the same id the later counts."""
-    return {
-        str(call.get("id")): str(_function(call).get("name", ""))
+    calls = (
+        ToolCall.of(call)
         for message in conversation.window.messages
         for call in conversation.spoken[message.message_id].tool_calls or ()
-    }
-
-
-def _function(call: Mapping[str, Any]) -> Mapping[str, Any]:
-    function = call.get("function")
-    return function if isinstance(function, Mapping) else call
+    )
+    return {call.call_id: call.name for call in calls}
 
 
 def _left_out(
     ranges: Sequence[MessageRange], conversation: SceneConversation, counter: TokenCounter
 ) -> Piece:
-    stored = any(one.sequence_no is not None for one in conversation.spoken.values())
+    stored = any(spoken.sequence_no is not None for spoken in conversation.spoken.values())
     named = list(ranges)
     together = named[: len(named) - MOST_RANGES + 1] if len(named) > MOST_RANGES else []
     listed = [f"some of {together[0].first} to {together[-1].last}"] if together else []
-    listed += [_numbers(one) for one in named[len(together) :]]
+    listed += [_numbers(numbers) for numbers in named[len(together) :]]
     line = (STORED if stored else GIVEN).format(numbers=", ".join(listed))
     text = block_text("left_out", line, ())
-    return Piece("left_out", Section(text, counter.count(text), [0] * len(ranges)))
+    # Counted with what parts it from the section before it.
+    tokens = counter.count(f"{SEPARATOR}{text}")
+    return Piece("left_out", Section(text, tokens, [0] * len(ranges)))
 
 
-def _numbers(one: MessageRange) -> str:
-    return f"{one.first}" if one.first == one.last else f"{one.first} to {one.last}"
+def _numbers(numbers: MessageRange) -> str:
+    if numbers.first == numbers.last:
+        return f"{numbers.first}"
+    return f"{numbers.first} to {numbers.last}"

@@ -226,6 +226,8 @@ def test_pressure_counts_all_that_is_sent_and_says_when_it_is_too_much(
     pressure = answer["pressure"]
     own = max(policy.reserved_tokens, part(answer, "instructions")["tokens"] + tools)
     counted = own + part(answer, "summary")["tokens"] + answer["memory_tokens"]
+    counted += sum(one["tokens"] for one in answer["parts"] if one["name"] == "left_out")
+    counted += composition.conversation.window.trimmed.inserted
     assert pressure["tokens"] == round(row["token_scale"] * (counted + row["window_tokens"]))
     assert pressure["tokens"] >= round(row["token_scale"] * (answer["tokens"] + tools))
     assert pressure["share"] == round(pressure["tokens"] / policy.budget_tokens, 4)
@@ -244,7 +246,7 @@ def test_it_is_a_conversation_that_begins_with_the_user(composition: Composition
     spoken = composition.scene.conversation.spoken.values()
     asked = [one for one in spoken if one.role == "user"]
     if asked:
-        # Calls that wait for a result may stand before the request that is all that fits.
+        # Calls may wait from before the first request.
         assert answer["starts_with_user"] or answer["window"]["waiting"]
         # The current request is always there.
         assert asked[-1].message_id in {one["message_id"] for one in answer["messages"]}

@@ -62,7 +62,8 @@ def conversations(draw: st.DrawFn) -> list[dict[str, Any]]:
         if kind == "calling":
             made = [f"c{number}-{one}" for one in range(draw(st.integers(1, 3)))]
             arguments = json.dumps({"of": text(draw)}) if draw(st.booleans()) else "{}"
-            calls = [{"id": one, "function": {"name": "f", "arguments": arguments}} for one in made]
+            function = {"name": "f", "arguments": arguments}
+            calls = [{"id": one, "type": "function", "function": function} for one in made]
             row |= {"role": "assistant", "tool_calls": calls}
             row["content"] = draw(st.sampled_from(["", row["content"]]))
             open_calls += made
@@ -250,24 +251,39 @@ def test_nothing_is_lost_and_it_fits_or_the_figures_say_why_not(
         return
     window = answer["window"]
     assert window["fits"]
-    # Within the budget, counted anew.
+    # Within the budget, counted anew as it is sent; and all that is sent presses.
     own = conversation_parts(scene, options, COUNTER)
+    # What becomes of images and files in a dialect is counted by the estimate for them.
+    texts = [one for one in answer["messages"] if not isinstance(one["content"], list)]
     tokens = COUNTER.count(answer["prompt"]) + sum(
-        message_tokens(
-            COUNTER,
-            content=one.content,
-            tool_calls=one.tool_calls,
-            content_parts=one.content_parts,
-        )
+        message_tokens(COUNTER, content=one["content"] or "", tool_calls=one.get("tool_calls"))
+        for one in texts
+        if one["role"] != "system" or one["content"] != answer["prompt"]
+    )
+    tokens += sum(
+        message_tokens(COUNTER, content=one.content, content_parts=one.content_parts)
         for one in own.window.spoken
+        if one.content_parts
     )
     assert tokens * scene.row["token_scale"] <= scene.policy.budget_tokens + 1
+    assert answer["pressure"]["tokens"] >= int(answer["tokens"] * scene.row["token_scale"])
+    # What is shown in a shorter form for want of room is never so at the level ok.
+    if any(one.message.is_read and one.form != "whole" for one in own.window.shown):
+        assert answer["pressure"]["level"] == "flush"
     assert window["tokens"] == next(
         one["tokens"] for one in answer["parts"] if one["name"] == "window"
     )
-    # Valid: pairs stay together, and the user speaks first unless a call waits before.
+    # Valid: pairs stay together, and the user speaks first unless it never spoke before.
     check_openai(answer["messages"])
-    assert answer["starts_with_user"] or window["waiting"] or not _asked(conversation.spoken)
+    first = next((one for one in own.window.shown if one.message.role != "system"), None)
+    assert (
+        answer["starts_with_user"]
+        or first is None
+        or not any(
+            one.role == "user" and one.sequence_no < first.message.sequence_no
+            for one in conversation.window.messages
+        )
+    )
     # Every message is shown, or named to the model and in the answer.
     shown = {one.message.sequence_no for one in own.window.shown}
     stored, pointer = scene.row["stored"], conversation.window.pointer
@@ -321,10 +337,6 @@ def _awaits_approval(scene: Scene, call_id: str) -> bool:
     made = (one["tool_calls"] or () for one in scene.row["stored"])
     together = next(calls for calls in made if any(one["id"] == call_id for one in calls))
     return any(one["id"] in scene.row["waiting"] for one in together)
-
-
-def _asked(spoken: Any) -> bool:
-    return any(one.role == "user" for one in spoken.values())
 
 
 def check_refusal(scene: Scene, options: ContextOptions, error: WindowTooSmallError) -> None:

@@ -522,7 +522,7 @@ class TestLastTokens:
 
         trimmed = trim(window(*messages, waiting="b"), last_tokens, 60)
 
-        assert ids(trimmed.messages).startswith("2 3")
+        assert ids(trimmed.messages).startswith("1 2 3")
         assert trimmed.waiting == ("b",)
 
     @pytest.mark.parametrize("moment", [NOW, LONG_AGO])
@@ -545,6 +545,91 @@ class TestLastTokens:
         whole = window(user(), call("a"), user(), result("a"), assistant())
 
         assert ids(trim(whole, last_tokens, PLENTY).messages) == "1 2 3 4 5"
+
+
+def line(message: WindowMessage) -> int:
+    """A line of 5 tokens in place of any message that is longer."""
+    return min(message.tokens, 5)
+
+
+class TestOlderResults:
+    """A result of an older turn is shown whole while all fits, and then as far as it fits."""
+
+    messages = (user(), call("a"), result("a", 80), assistant(), user(10))
+
+    @pytest.mark.parametrize(
+        ("most", "allowed"),
+        [(121, {}), (120, {}), (119, {"3": 79}), (46, {"3": 6}), (45, {"3": 5})],
+    )
+    def test_what_is_left_is_for_the_result(self, most: int, allowed: dict[str, int]) -> None:
+        trimmed = trim(window(*self.messages), last_tokens, most, line)
+
+        assert ids(trimmed.messages) == "1 2 3 4 5"
+        assert trimmed.allowed == allowed
+        assert trimmed.tokens == min(most, 120)
+
+    def test_where_not_even_its_line_fits_its_turn_is_left_out(self) -> None:
+        assert ids(trim(window(*self.messages), last_tokens, 44, line).messages) == "5"
+
+    def test_the_newest_get_it_first(self) -> None:
+        """The turn that still fits is shown whole, the one before it in part."""
+        trimmed = trim(window(*self.messages, *self.messages), last_tokens, 200, line)
+
+        assert ids(trimmed.messages) == "1 2 3 4 5 6 7 8 9 10"
+        assert trimmed.allowed == {"3": 40}
+
+    def test_a_turn_before_a_shortened_result_is_shown_too(self) -> None:
+        trimmed = trim(window(*turns(1), *self.messages), last_tokens, 100, line)
+
+        assert ids(trimmed.messages) == "1 2 3 4 5 6 7"
+        assert trimmed.allowed == {"5": 40}
+
+    def test_steps_of_the_current_turn_leave_nothing_free(self) -> None:
+        """The newest stay whole; of the others the newest gets what is left."""
+        whole = window(user(), *steps(3, 80))
+
+        trimmed = trim(whole, last_tokens, 200, line)
+
+        assert ids(trimmed.messages) == "1 2 3 4 5 6 7"
+        assert trimmed.allowed == {"3": 5, "5": 75}
+        assert trimmed.tokens == 200
+
+
+class TestUnansweredCalls:
+    messages = (*turns(2), user(), call("ab"), result("a"), assistant(), user(), assistant())
+
+    def test_the_request_before_one_is_shown_with_it(self) -> None:
+        trimmed = trim(window(*self.messages, waiting="b"), last_tokens, 50)
+
+        assert ids(trimmed.messages) == "5 6 7 9 10"
+        assert trimmed.starts_with_user
+
+    def test_the_request_is_none_of_the_newest_that_are_asked_for(self) -> None:
+        whole = window(*self.messages, waiting="b")
+
+        assert ids(trim(whole, last_messages(2), PLENTY).messages) == "5 6 7 9 10"
+
+    @pytest.mark.parametrize(("most", "shown"), [(77, "5 6 7 8 9 10"), (76, "5 6 7 9 10")])
+    def test_the_result_that_is_inserted_counts(self, most: int, shown: str) -> None:
+        whole = window(*self.messages, waiting="b")
+
+        trimmed = trim(whole, last_tokens, most, result_tokens=17)
+
+        assert ids(trimmed.messages) == shown
+        assert trimmed.inserted == 17
+        assert trimmed.tokens == 17 + 10 * len(trimmed.messages)
+
+    def test_what_is_needed_has_it_too(self) -> None:
+        whole = window(*self.messages, waiting="b")
+
+        assert not trim(whole, last_tokens, 66, result_tokens=17).fits
+        assert trim(whole, last_tokens, 66, result_tokens=17).needed == 67
+        assert trim(whole, last_tokens, 67, result_tokens=17).fits
+
+    def test_none_is_inserted_behind_the_last_who_spoke(self) -> None:
+        trimmed = trim(window(user(), call("ab"), result("a")), last_tokens, 30, result_tokens=17)
+
+        assert (trimmed.tokens, trimmed.inserted, trimmed.fits) == (30, 0, True)
 
 
 class TestOpenings:

@@ -109,7 +109,15 @@ def newest(whole: Window) -> set[int]:
 
 
 def core(whole: Window) -> set[int]:
-    return waiting_places(whole) | request(whole) | newest(whole)
+    """What is always shown, with the request before the first of it."""
+    held = waiting_places(whole) | request(whole) | newest(whole)
+    return held | request_before(whole, held)
+
+
+def request_before(whole: Window, places: set[int]) -> set[int]:
+    first = [place for place in sorted(places) if whole.messages[place].role != "system"][:1]
+    asked = [place for place, one in enumerate(whole.messages) if one.role == "user"]
+    return set([place for place in asked if first and place <= first[0]][-1:])
 
 
 def check_pairs(whole: Window, shown: Sequence[WindowMessage]) -> None:
@@ -169,12 +177,13 @@ def test_it_is_within_the_budget_wherever_that_can_be(whole: Window, pick: Pick,
 
 @given(conversations(), PICKS, st.integers(1, 5000))
 def test_the_user_speaks_first_wherever_that_can_be(whole: Window, pick: Pick, most: int) -> None:
-    """It cannot only where the user said nothing, or a call that waits stands before."""
+    """It cannot only where the user said nothing before it."""
     trimmed = trim(whole, pick, most)
 
     first = next((one for one in trimmed.messages if one.role != "system"), None)
-    if first is not None and first.role != "user" and request(whole):
-        assert whole.messages.index(first) in waiting_places(whole)
+    if first is not None and first.role != "user":
+        before = whole.messages[: whole.messages.index(first)]
+        assert all(one.role != "user" for one in before)
 
 
 @given(conversations(), st.integers(1, 5000))
@@ -197,7 +206,8 @@ def test_no_more_messages_are_shown_than_asked_for(whole: Window, count: int) ->
     trimmed = trim(whole, last_messages(count), 100_000)
 
     free = waiting_places(whole)
-    more = len((request(whole) | newest(whole)) - free)
+    free |= request_before(whole, free)
+    more = len((core(whole) | request(whole)) - free)
     counted = [
         one
         for one in trimmed.messages
