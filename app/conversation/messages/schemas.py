@@ -2,8 +2,9 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import Field, JsonValue, StringConstraints, model_validator
+from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, model_validator
 
+from app.conversation.messages.tool_blocks import without_tool_blocks
 from app.conversation.sessions.schemas import StateDocument
 from app.identity.agents.schemas import MOST_TOKENS, TriggerRule
 from app.platform.values.fields import (
@@ -104,6 +105,9 @@ class MessageCreate(Schema):
         return "parent_message_id" not in self.model_fields_set
 
 
+SaidMessages = Annotated[list[MessageCreate], BeforeValidator(without_tool_blocks)]
+
+
 def call_ids(tool_calls: list[dict[str, JsonValue]] | None) -> list[str]:
     """The ids of the calls that have one."""
     ids = (call.get("id") for call in tool_calls or [])
@@ -125,7 +129,7 @@ class MessageAppend(Schema):
         messages=[{"message_id": "m-1", "role": "user", "content": "I moved to Munich last week."}],
     )
 
-    messages: list[MessageCreate] = Field(min_length=1, max_length=BATCH)
+    messages: SaidMessages = Field(min_length=1, max_length=BATCH)
     user_id: Id | None = Field(
         default=None, description="Opens the session when it is new; must match otherwise."
     )

@@ -7,8 +7,8 @@ from pydantic import Field, JsonValue, StringConstraints
 from app.conversation.messages.schemas import (
     CONTENT_LENGTH,
     LeftOutRange,
-    MessageCreate,
     PressureRead,
+    SaidMessages,
     WindowStrategy,
 )
 from app.language.ranking.schemas import Query
@@ -127,7 +127,7 @@ class ContextRequest(Schema):
         default=None,
         description="What the memories should be about; what the user said last when left out.",
     )
-    messages: list[MessageCreate] | None = Field(
+    messages: SaidMessages | None = Field(
         default=None,
         max_length=MOST_MESSAGES,
         description="The conversation, instead of what the session has stored; nothing of it is "
