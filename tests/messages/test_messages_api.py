@@ -100,7 +100,8 @@ class TestAppend:
         [message] = (await append(client, "s1", text))["messages"]
 
         assert message["content"] == text
-        assert ok(await client.get(f"{PATH}/{message['message_id']}")) == message
+        whole = {"offset": 0, "next_offset": None, "total_length": len(text)}
+        assert ok(await client.get(f"{PATH}/{message['message_id']}")) == message | whole
 
     async def test_everything_about_a_message_is_kept(self, client: AsyncClient) -> None:
         whole = {

@@ -39,7 +39,6 @@ class TestText:
     @pytest.mark.parametrize(
         "message",
         [
-            said(role="tool"),
             said(role="assistant", tool_calls=CALLS),
             said(metadata={"hidden": True}),
             said(metadata={"injected": 1}),
@@ -57,6 +56,8 @@ class TestText:
         ("message", "text"),
         [
             (said(role="system"), "I play the piano."),
+            # Whoever asks for results of tools finds it.
+            (said(role="tool"), "I play the piano."),
             (said(role="assistant", tool_calls=[]), "I play the piano."),
             (said("<block>x</block> Hello."), "Hello."),
             (said("", content_parts=[{"type": "text", "text": "Hi."}]), "Hi."),
