@@ -164,6 +164,9 @@ class MessageForms:
                 tokens = self._tokens(named)
                 if tokens <= allowed:
                     return ShownMessage(message, named, tokens, "cut")
+            if allowed <= least.tokens:
+                # No cut is shorter than the line alone.
+                return least
             others = [part for part in said.content_parts or () if not said_text("", [part])]
             beside = replace(said, content_parts=others or None)
             for base in (beside, self._named(beside), least.spoken):
