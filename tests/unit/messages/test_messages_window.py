@@ -608,6 +608,7 @@ class TestUnansweredCalls:
         whole = window(*self.messages, waiting="b")
 
         assert ids(trim(whole, last_messages(2), PLENTY).messages) == "5 6 7 9 10"
+        assert ids(trim(whole, last_messages(3), PLENTY).messages) == "5 6 7 8 9 10"
 
     @pytest.mark.parametrize(("most", "shown"), [(77, "5 6 7 8 9 10"), (76, "5 6 7 9 10")])
     def test_the_result_that_is_inserted_counts(self, most: int, shown: str) -> None:
