@@ -166,7 +166,7 @@ def test_every_post_that_writes_takes_the_key() -> None:
     asking = {
         "/v1/memories/search", "/v1/memories/validate", "/v1/messages/search",
         "/v1/sessions/{session_id}/context", "/v1/sessions/{session_id}/window/trim",
-        "/v1/passages/search",
+        "/v1/passages/search", "/v1/sessions/{session_id}/saver/content/read",
     }  # fmt: skip
     assert taking_the_key() == posts - asking
     # What is imported is no JSON: tests/exports.

@@ -52,6 +52,7 @@ REFUSED = {
     "POST /v1/sessions/{session_id}/checkpoints/{checkpoint_id}/restore",
     "POST /v1/sessions/{session_id}/compact",
     "POST /v1/sessions/{session_id}/extract",
+    "POST /v1/sessions/{session_id}/fork",
     "POST /v1/sessions/{session_id}/messages",
     "POST /v1/sessions/{session_id}/saver/copy",
     "POST /v1/sessions/{session_id}/state/snapshots",

@@ -129,7 +129,9 @@ def test_method_has_the_parameters_of_the_route() -> None:
     assert parameters("delete_all", options.DeleteOptions) == set(searched.BulkDelete.model_fields)
     assert parameters("extract") - {"session_id"} == set(ExtractRequest.model_fields)
     assert parameters("append") - {"session_id"} == set(MessageAppend.model_fields)
-    assert parameters("messages") - {"session_id"} == set(MessageQuery.model_fields) - {"cursor"}
+    # Pages are fetched as they are needed, so nobody bounds one by its tokens.
+    paged = {"cursor", "max_tokens"}
+    assert parameters("messages") - {"session_id"} == set(MessageQuery.model_fields) - paged
     recalled = set(recalling.MessageSearch.model_fields)
     assert parameters("search_messages", options.MessageSearchOptions) == recalled
     assert parameters("usage") == set(usage.UsageQuery.model_fields)

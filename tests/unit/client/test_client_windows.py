@@ -75,13 +75,15 @@ def taken(method, *others: type) -> set[str]:
         (Memory.trim, [], window.WindowTrim, set()),
         (Memory.summarize, [options.CompactOptions], compaction.CompactRequest, set()),
         (Memory.injections, [], context.InjectionQuery, {"cursor"}),
-        (Memory.summaries, [], compaction.SummaryQuery, {"cursor"}),
+        # Pages are fetched as they are needed, so nobody bounds one by its tokens.
+        (Memory.summaries, [], compaction.SummaryQuery, {"cursor", "max_tokens"}),
         (Memory.checkpoint, [options.CheckpointOptions], checkpoints.CheckpointCreate, set()),
         (Memory.checkpoints, [options.CheckpointListOptions], checkpoints.CheckpointQuery,
          {"cursor"}),
         (Memory.approvals, [], checkpoints.ApprovalQuery, {"cursor"}),
         (kemem.Blocks.create, [options.BlockOptions], blocks.BlockCreate, set()),
-        (kemem.Blocks.list_blocks, [options.BlockListOptions], blocks.BlockQuery, {"cursor"}),
+        (kemem.Blocks.list_blocks, [options.BlockListOptions], blocks.BlockQuery,
+         {"cursor", "max_tokens"}),
     ],
 )  # fmt: skip
 def test_method_has_the_parameters_of_the_route(method, further, schema, besides) -> None:
