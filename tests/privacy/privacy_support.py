@@ -27,8 +27,11 @@ OF_SESSIONS = {
 }  # fmt: skip
 """Where `fill_window` leaves words that go with the session."""
 
-OF_THE_USER = {"blocks", "block_history"}
+OF_THE_USER = {"blocks", "block_history", "store_items", "store_texts"}
 """And words that go with the user."""
+
+PLAN = "plan for the garden"
+"""What a block of the session says beside the secret; it goes with the session."""
 
 
 def _shown(column: Any) -> str:
@@ -81,9 +84,9 @@ async def fill(client: AsyncClient) -> str:
 
 async def fill_window(runtime: Runtime, client: AsyncClient, caller: Caller, dsn: str) -> None:
     """The session talk of Ana's, with the secret in all that is kept beside its messages, and
-    in blocks of her own.
+    in blocks and a stored item of her own.
     """
-    await policy(client, "talk", budget_tokens=200, automatic=False)
+    await policy(client, "talk", budget_tokens=600, automatic=False)
     said = [f"I heard the {SECRET} sing in garden number {number}." for number in range(30)]
     await append(client, "talk", *said)
     state = {"seen": SECRET}
@@ -94,6 +97,7 @@ async def fill_window(runtime: Runtime, client: AsyncClient, caller: Caller, dsn
     assert (await compact(client, "talk", force=True))["compacted"] is True
     await _keep_step(client)
     await _note(client)
+    await _store(client)
     await _show(client, caller, dsn)
 
 
@@ -123,15 +127,28 @@ async def _keep_step(client: AsyncClient) -> None:
 
 
 async def _note(client: AsyncClient) -> None:
-    """A block of hers that an agent has, and her own copy of a template of all."""
+    """A block of hers that an agent has, one of the session, and her own copy of a template of
+    all.
+    """
     body = {"label": "diary", "value": SECRET, "user_id": "ana", "agent_id": "default"}
     diary = ok(await client.post("/blocks", json=body), 201)["block_id"]
     ok(await client.post(f"/blocks/{diary}/append", json={"text": f"{SECRET} again"}))
+    plan = {"label": "plan", "value": f"The {PLAN}: {SECRET}", "session_id": "talk"}
+    ok(await client.post("/blocks", json=plan), 201)
     template = {"label": "human", "per_user": True, "agent_id": "default"}
     ok(await client.post("/blocks", json=template), 201)
     arguments = {"label": "human", "content": f"She likes the {SECRET}."}
     call = {"session_id": "talk", "arguments": arguments}
     assert ok(await client.post("/tools/core_memory_append/call", json=call))["ok"] is True
+
+
+async def _store(client: AsyncClient) -> None:
+    """An item of hers, with a text that searches find."""
+    put = {
+        "op": "put", "namespace": ["birds"], "key": "heard", "value": {"bird": SECRET},
+        "user_id": "ana",
+    }  # fmt: skip
+    ok(await client.post("/store/batch", json={"operations": [put]}))
 
 
 async def _show(client: AsyncClient, caller: Caller, dsn: str) -> None:
@@ -141,6 +158,7 @@ async def _show(client: AsyncClient, caller: Caller, dsn: str) -> None:
     assert ok(await client.post("/sessions/talk/context", json={}))["used"]
     async with asyncio.timeout(PATIENCE):
         while True:
-            if (await dump(dsn, caller.tenant_id))["context_injections"]:
+            rows = await dump(dsn, caller.tenant_id)
+            if rows["context_injections"] and rows["injected_contexts"]:
                 return
             await asyncio.sleep(0.05)

@@ -11,6 +11,7 @@ from app.runtime import Runtime
 from tests.privacy.privacy_support import (
     OF_SESSIONS,
     OF_THE_USER,
+    PLAN,
     SECRET,
     dump,
     fill,
@@ -40,6 +41,7 @@ class TestDeleteUser:
         assert tables_with(SECRET, left) == []
         assert tables_with("leaks", left) == []
         assert left["context_injections"] == []
+        assert left["injected_contexts"] == []
         assert (await client.get("/users/ana")).status_code == 404
 
     async def test_another_person_keeps_everything(self, client: AsyncClient) -> None:
@@ -99,11 +101,16 @@ class TestDeleteSession:
         users = OF_THE_USER | {"memories", "memory_history", "gate_decisions"}
         assert set(tables_with(SECRET, before)) == OF_SESSIONS | users
 
-        ok(await client.delete("/sessions/talk", params={"confirm": True}))
+        assert tables_with(PLAN, before) == ["blocks", "block_history"]
 
+        receipt = ok(await client.delete("/sessions/talk", params={"confirm": True}))
+
+        assert (receipt["deleted"]["blocks"], receipt["deleted"]["block_history"]) == (1, 1)
         left = await dump(dsn, acme.tenant_id)
+        assert tables_with(PLAN, left) == []
         assert set(tables_with(SECRET, left)) == users
         assert left["context_injections"] == []
+        assert left["injected_contexts"] == []
 
     async def test_an_empty_session_needs_no_confirmation(self, client: AsyncClient) -> None:
         await client.post("/sessions", json={"session_id": "s3", "user_id": "ana"})
@@ -160,6 +167,25 @@ class TestDeleteAgent:
         expected = 404 if confirm else 200
         assert (await client.get(f"/memories/{memory_id}")).status_code == expected
         assert (await client.get("/users/ana")).status_code == 200
+
+    async def test_blocks_of_its_sessions_go_and_are_counted(
+        self, client: AsyncClient, acme: Caller, dsn: str
+    ) -> None:
+        await fill(client)
+        body = {"session_id": "lesson", "user_id": "ana", "agent_id": "coach"}
+        ok(await client.post("/sessions", json=body), 201)
+        for session in ("lesson", "s1"):
+            block = {"label": "plan", "value": f"The {PLAN} in {session}.", "session_id": session}
+            ok(await client.post("/blocks", json=block), 201)
+        counted = ok(await client.delete("/agents/coach", params={"dry_run": True}))
+
+        receipt = ok(await client.delete("/agents/coach", params={"confirm": True}))
+
+        assert receipt["deleted"] == counted["deleted"]
+        assert (receipt["deleted"]["blocks"], receipt["deleted"]["block_history"]) == (1, 1)
+        left = await dump(dsn, acme.tenant_id)
+        assert tables_with(f"{PLAN} in lesson", left) == []
+        assert tables_with(f"{PLAN} in s1", left) == ["blocks", "block_history"]
 
 
 class TestWhatIsLeftOfSomeone:

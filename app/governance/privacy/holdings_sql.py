@@ -98,11 +98,8 @@ class Holdings:
             )),
             ("deliveries", WebhookDelivery, WebhookDelivery.user_id == user_id),
             *_short_term(sessions, shown=memories),
-            ("block_history", BlockHistory, BlockHistory.block_id.in_(
-                self._ids(Block, Block.block_id, Block.user_id == user_id)
-            )),
             ("attached_blocks", AgentBlock, AgentBlock.user_id == user_id),
-            ("blocks", Block, Block.user_id == user_id),
+            *self._blocks(Block.user_id == user_id),
             *self._graph("user_id", user_id, theirs, said=sessions),
             *self._derived(theirs, but=Profile.user_id == user_id),
             *self._profile(Profile.user_id == user_id),
@@ -145,6 +142,7 @@ class Holdings:
             )),
             ("model_answers", PaidAnswer, PaidAnswer.session_id == session_id),
             *_short_term(itself, shown=memories),
+            *self._blocks(Block.session_id == session_id),
             ("mentions", GraphMention, GraphMention.memory_id.in_(memories)),
             *rest,
             ("buckets", MemoryBucket, _bucket("session", session_id)),
@@ -203,6 +201,7 @@ class Holdings:
             ("answers", StoredAnswer, _names("agent_id", agent_id)),
             ("model_answers", PaidAnswer, _paid_for("agent_id", agent_id, sessions)),
             *_short_term(sessions, shown=memories),
+            *self._blocks(Block.session_id.in_(sessions)),
             ("attached_blocks", AgentBlock, AgentBlock.agent_id == agent_id),
             *self._graph("agent_id", agent_id, own),
             *self._derived(own),
@@ -340,6 +339,13 @@ class Holdings:
             ("files", File, File.folder_id.in_(folders)),
             ("attached_folders", AgentFolder, attached),
             ("folders", Folder, own),
+        ]
+
+    def _blocks(self, own: ColumnElement[bool]) -> list[Holding]:
+        blocks = self._ids(Block, Block.block_id, own)
+        return [
+            ("block_history", BlockHistory, BlockHistory.block_id.in_(blocks)),
+            ("blocks", Block, own),
         ]
 
     def _store(self, own: ColumnElement[bool]) -> list[Holding]:

@@ -14,17 +14,19 @@ ALL = {**OWNERS, "projects": "of_project"}
 PARENTS = {
     "users": {
         "blocks", "folders", "files", "graph_entities", "memories", "profiles", "saver_checkpoints",
-        "sessions",
+        "sessions", "store_items",
     },
     "projects": {"folders", "files", "graph_entities", "memories", "profiles"},
     "agents": {
-        "folders", "files", "graph_entities", "memories", "saver_checkpoints", "sessions",
+        "blocks", "folders", "files", "graph_entities", "memories", "saver_checkpoints", "sessions",
+        "store_items",
     },
-    "sessions": {"memories", "saver_checkpoints"},
+    "sessions": {"blocks", "memories", "saver_checkpoints"},
 }  # fmt: skip
 
 STAY = {
-    "sessions": set[str](),
+    # No agent has a block of a session.
+    "sessions": {"agent_blocks"},
     # Projects are shared: who leaves does not take them along.
     "users": {"projects"},
     "agents": {"users", "projects", "project_members"},
@@ -63,7 +65,7 @@ def test_what_hangs_on_what_is_theirs_goes_too(target: str, parent: str) -> None
     own = referring(parent)
     assert own
 
-    assert own - STAY[target] - {"agent_blocks", "block_history"} <= named(target)
+    assert own - STAY[target] <= named(target)
 
 
 @pytest.mark.parametrize("target", ALL)
