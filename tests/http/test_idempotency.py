@@ -31,6 +31,12 @@ REQUESTS: dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]] = {
     "/v1/projects": ({"project_name": "New"}, {"project_name": "Other"}),
     "/v1/sessions": ({"user_id": "ana"}, {"user_id": "ben"}),
     "/v1/sessions/{session_id}/end": (None, {}),
+    "/v1/sessions/{session_id}/fork": ({}, {"session_name": "Once more"}),
+    "/v1/store/batch": (
+        {"operations": [{"op": "put", "namespace": ["a"], "key": "k", "value": {"n": 1}}]},
+        {"operations": [{"op": "put", "namespace": ["a"], "key": "k", "value": {"n": 2}}]},
+    ),
+    "/v1/store/sweep": (None, {}),
     "/v1/sessions/{session_id}/compact": ({"force": True}, {"force": True, "keep_messages": 1}),
     "/v1/sessions/{session_id}/saver/copy": (
         {"target_session_id": "copy"},

@@ -135,6 +135,6 @@ def test_method_has_the_parameters_of_the_route() -> None:
     recalled = set(recalling.MessageSearch.model_fields)
     assert parameters("search_messages", options.MessageSearchOptions) == recalled
     assert parameters("usage") == set(usage.UsageQuery.model_fields)
-    listed = set(searched.MemoryQuery.model_fields) - {"cursor"}
+    listed = set(searched.MemoryQuery.model_fields) - paged
     assert parameters("get_all", options.ListOptions) == listed
     assert parameters("iterate", options.ListOptions) == listed - {"limit"}
