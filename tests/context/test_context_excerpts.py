@@ -252,7 +252,7 @@ class TestRequest:
         [
             ("limit", [1, 100], [0, 101]),
             ("tokens", [1, 8000], [0, 8001]),
-            ("roles", [["user"], ["user", "assistant"]], [[], ["system"], ["user"] * 3]),
+            ("roles", [["user"], ["user", "assistant", "tool"]], [[], ["system"], ["user"] * 4]),
             ("sessions", [["trip"], ["x"] * 100], [[], ["x"] * 101, [""]]),
             ("since", ["2024-01-01T00:00:00Z"], ["2024-01-01", "soon"]),
             ("until", ["2024-01-01T00:00:00Z"], ["2024-01-01T00:00:00"]),

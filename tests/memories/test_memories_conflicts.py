@@ -112,6 +112,12 @@ class TestSearch:
         answer = await search(client, **about, limit=1, format="text")
         assert [hit["content"] for hit in answer["results"]] == [LISBON]
         assert answer["prompt"].endswith("(in conflict with a newer statement)")
+        # It is on a later page then.
+        shown = [LISBON]
+        while answer["next_cursor"] is not None:
+            answer = await search(client, **about, limit=1, cursor=answer["next_cursor"])
+            shown += [hit["content"] for hit in answer["results"]]
+        assert sorted(shown) == sorted([PORTO, LISBON, OTHER])
 
     async def test_newer_that_ranks_higher_keeps_its_place(self, client: AsyncClient) -> None:
         told = [(await tell(client, text))[0]["memory_id"] for text in (LISBON, PORTO, OTHER)]

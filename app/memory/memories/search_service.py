@@ -138,9 +138,9 @@ class SearchService:
         The scopes named are merged: the session's memories, the project's (what is public of
         it, when the user is no member), the user's, the agent's. Order: 0.5 relevance + 0.3
         confidence + 0.2 scope, then the reranker's if there is one; or similarity alone
-        with `rerank` false. Of two in conflict the newer comes first. An unknown user or session
-        has no memories, which is no error: every conversation begins so. `run_id` leaves out what
-        did not come from that session.
+        with `rerank` false. Of two in conflict on a page the newer comes first. An
+        unknown user or session has no memories, which is no error: every conversation begins so.
+        `run_id` leaves out what did not come from that session.
         Reads only, but for the counts of uses.
 
         Without an embedder that answers, a hybrid search goes by words and context alone; a
@@ -170,8 +170,11 @@ class SearchService:
         plan = await self._plan(principal, body, reached, around=around)
         found = await self._find(principal, plan, body)
         found, reranker, failed = await self._judged(principal, body, found)
-        found, more = self._page(ended_last(newer_first(found)), body, reached)
+        # Ordered by conflict within its page alone: further pages look at more hits, and a newer
+        # one among these that moved before what was seen would be on no page.
+        found, more = self._page(ended_last(found), body, reached)
         seen = [match.ranked.memory_id for match in found]
+        found = ended_last(newer_first(found))
         # Of every row that the first page looked at none was stored later.
         newest = plan.newest or max((match.row["looked_at"] for match in found), default=reference)
         shown = await self._processed(principal, plan, body.query, found)
