@@ -62,6 +62,28 @@ async def crowded(postgres: EmbeddedPostgres, settings: Settings) -> AsyncIterat
         yield crowd
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def forked(crowded: Crowd) -> Crowd:
+    """The crowd, with two forks of a session of its last user."""
+    await execute(crowded.dsn, FORKS, crowded.tenant_id)
+    return crowded
+
+
+FORKS = """
+WITH fork AS (
+    INSERT INTO sessions (tenant_id, session_id, user_id, agent_id)
+    SELECT $1, 'fork' || n, 'agent20-user10', 'agent20' FROM generate_series(1, 2) AS n
+    RETURNING session_id
+)
+INSERT INTO messages (tenant_id, message_id, session_id, user_id, agent_id, role, content,
+    sequence_no, terms, term_count, analyser, embedding, embedding_model, copied_from)
+SELECT $1, fork.session_id || '/' || sequence_no, fork.session_id, user_id, agent_id, role, content,
+    sequence_no, terms, term_count, analyser, embedding, embedding_model, message_id
+FROM messages, fork
+WHERE tenant_id = $1 AND messages.session_id = 'agent20-user10-talk1'
+"""
+
+
 IDS: dict[str, tuple[dict[str, str], int]] = {
     "session": ({"session_id": "agent1-user1-talk1"}, 20),
     "user": ({"user_id": "agent1-user1"}, 40),
@@ -80,6 +102,13 @@ def plan_for(caller: Crowd, access: dict[str, str], **fields: Any) -> MessagePla
         roles=["user"],
         **named,
     )
+
+
+def reads_of(found_plan: dict[str, Any]) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Where a plan reads messages, and where it asks for others that they are copies of."""
+    reads = [node for node in nodes(found_plan) if node.get("Relation Name") == "messages"]
+    copies = [node for node in reads if node["Alias"].startswith("other")]
+    return [node for node in reads if node not in copies], copies
 
 
 @pytest.mark.parametrize("name", IDS)
@@ -105,13 +134,15 @@ async def test_a_search_reads_whose_messages_it_is_about_and_nothing_else(
     plan = plan_for(crowded, access, **ids, **narrowed)
     text, values, _ = features_statement(plan)
 
-    found_plan = nodes(await plan_of(crowded.dsn, crowded.tenant_id, text, values))
+    reads, copies = reads_of(await plan_of(crowded.dsn, crowded.tenant_id, text, values))
 
     # Whether there are too many is asked first, and nothing more about it when there are not.
-    crowd, edge, read_records = [
-        node for node in found_plan if node.get("Relation Name") == "messages"
-    ]
+    crowd, edge, read_records = reads
     assert edge["Actual Loops"] == 0
+    # Nor is anything asked of copies where there are none.
+    assert [(one["Node Type"] != "Seq Scan", one["Actual Loops"]) for one in copies] == [
+        (True, 0)
+    ] * 4
     for one in (crowd, read_records):
         assert one["Node Type"] != "Seq Scan"
         assert one["Actual Rows"] == (min(rows, 40) if "user_id" in access else rows)
@@ -127,11 +158,37 @@ async def test_of_too_many_the_newest_are_read_and_no_others(
     plan = plan_for(crowded, {}, **ids, **narrowed, most=10)
     text, values, _ = features_statement(plan)
 
-    found_plan = nodes(await plan_of(crowded.dsn, crowded.tenant_id, text, values))
+    reads, copies = reads_of(await plan_of(crowded.dsn, crowded.tenant_id, text, values))
 
-    reads = [node for node in found_plan if node.get("Relation Name") == "messages"]
-    assert all(node["Node Type"] != "Seq Scan" for node in reads)
+    assert all(node["Node Type"] != "Seq Scan" for node in (*reads, *copies))
     assert reads[-1]["Actual Rows"] == 10
+
+
+@pytest.mark.parametrize(
+    ("narrowed", "rows"),
+    [
+        ({}, 40),
+        ({"beside": "fork1"}, 60),
+        ({"session_id": "fork1"}, 20),
+        ({"sessions": ["fork1", "fork2"]}, 60),
+    ],
+    ids=["plain", "beside", "session", "sessions"],
+)
+async def test_what_a_copy_is_of_is_read_by_its_id(
+    forked: Crowd, narrowed: dict[str, Any], rows: int
+) -> None:
+    plan = plan_for(forked, {}, user_id="agent20-user10", **narrowed)
+    text, values, _ = features_statement(plan)
+
+    reads, copies = reads_of(await plan_of(forked.dsn, forked.tenant_id, text, values))
+
+    assert reads[-1]["Actual Rows"] == rows
+    assert sum(node["Actual Loops"] for node in copies) > 0
+    for node in copies:
+        assert node["Node Type"] in ("Index Scan", "Index Only Scan"), node
+        assert "copied_from" in node["Index Cond"], node
+        assert node["Actual Rows"] <= 1, node
+        assert node.get("Rows Removed by Filter", 0) <= 2, node
 
 
 async def test_each_record_stands_where_its_id_does(

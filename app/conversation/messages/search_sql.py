@@ -253,10 +253,11 @@ def _said_once(plan: MessagePlan, statement: SearchStatement) -> list[str]:
         fork = statement.bind(plan.beside, "text")
         beside, first = f"messages.session_id = {fork}", f"({first} OR other.session_id = {fork})"
     found = f"SELECT FROM messages AS other WHERE {' AND '.join(other)}"
+    # Fenced, or all messages of the tenant are read into a table of their ids for a single copy.
     conditions = [
         f"(messages.copied_from IS NULL OR {beside} OR NOT ("
-        f"EXISTS ({found} AND other.message_id = messages.copied_from) "
-        f"OR EXISTS ({found} AND other.copied_from = messages.copied_from AND {first})))"
+        f"EXISTS ({found} AND other.message_id = messages.copied_from OFFSET 0) "
+        f"OR EXISTS ({found} AND other.copied_from = messages.copied_from AND {first} OFFSET 0)))"
     ]
     if plan.lineage:
         copied = statement.bind([session_id for session_id, _ in plan.lineage], "text[]")
