@@ -170,8 +170,6 @@ class SearchService:
         plan = await self._plan(principal, body, reached, around=around)
         found = await self._find(principal, plan, body)
         found, reranker, failed = await self._judged(principal, body, found)
-        # Ordered by conflict within its page alone: further pages look at more hits, and a newer
-        # one among these that moved before what was seen would be on no page.
         found, more = self._page(ended_last(found), body, reached)
         seen = [match.ranked.memory_id for match in found]
         found = ended_last(newer_first(found))
@@ -209,6 +207,9 @@ class SearchService:
     ) -> tuple[list[Found], bool]:
         """What follows the hits that were seen, as far as it may be on a page, and whether more
         follows.
+
+        Conflicts order hits within their page alone: further pages look at more hits, and a newer
+        one among these that moved before what was seen would be on no page.
         """
         if reached is not None:
             ids = [match.ranked.memory_id for match in found]
