@@ -185,9 +185,13 @@ class TestRendered:
         await append(client, "s1", *steps)
         alone = {"memories": False, "corrections": False, "excerpts": False}
 
-        answer = await context(client, include=alone, window_tokens=1500)
+        answer = await context(client, include=alone, window_tokens=1500, render="parts")
 
-        results = [one["content"] for one in answer["messages"] if one["role"] == "tool"]
+        results = [
+            one["content_parts"] or one["content"]
+            for one in answer["messages"]
+            if one["role"] == "tool"
+        ]
         assert results[-1] == [BY_URL]
         assert answer["window"]["fits"]
         assert answer["tokens"] <= 1500

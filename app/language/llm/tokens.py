@@ -176,7 +176,7 @@ def part_tokens(counter: TokenCounter, part: Mapping[str, Any]) -> int:
     """What a part takes of a window; a part of an unknown type is shown as its placeholder."""
     read = read_part(part)
     if read.kind == "other":
-        sent = part["type"] in ANTHROPIC_BLOCKS
+        sent = part.get("type") in ANTHROPIC_BLOCKS
         return _json_tokens(counter, part) if sent else counter.count(read.placeholder())
     if not read.is_media:
         return counter.count(read.text or "")
