@@ -1,6 +1,6 @@
 """What the model sees of a thread: the context of its session, as messages of the thread."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from langchain_core.messages import AnyMessage
@@ -32,7 +32,7 @@ def context(
     shown = yield from _context(transcript, body)
     messages = _shown_messages(transcript, shown)
     if messages is None:
-        shown = yield from _context(transcript, {**body, "messages": _newest(transcript)})
+        shown = yield from _context(transcript, {**body, "messages": given_messages(transcript)})
         messages = _shown_messages(transcript, shown) or []
     return shown.prompt, messages
 
@@ -74,16 +74,22 @@ def _places(transcript: Transcript, shown: Sequence[Mapping[str, Any]]) -> list[
     return places if known == sorted(set(known)) else None
 
 
-def _newest(transcript: Transcript) -> list[Mapping[str, Any]]:
-    """The newest messages that a request may hold."""
+def given_messages(transcript: Transcript) -> list[Mapping[str, Any]]:
+    """The newest messages that a request may hold, behind the request they belong to."""
     chosen: list[Mapping[str, Any]] = []
-    size = 0
-    for place in range(len(transcript.messages) - 1, -1, -1):
-        form = transcript.form(place)
-        if form is None:
-            continue
-        size += size_of(form)
-        if chosen and (size > GIVEN_BYTES or len(chosen) == GIVEN_MESSAGES):
+    asked = next((form for form in _forms(transcript) if form["role"] == "user"), None)
+    size = 0 if asked is None else size_of(asked)
+    for form in _forms(transcript):
+        size += 0 if form is asked else size_of(form)
+        if chosen and (size > GIVEN_BYTES or len(chosen) == GIVEN_MESSAGES - 1):
             break
         chosen.append(form)
+    if asked is not None and asked not in chosen:
+        chosen.append(asked)
     return chosen[::-1]
+
+
+def _forms(transcript: Transcript) -> Iterator[Mapping[str, Any]]:
+    """The messages as they are stored, newest first."""
+    forms = map(transcript.form, range(len(transcript.messages) - 1, -1, -1))
+    return (form for form in forms if form is not None)

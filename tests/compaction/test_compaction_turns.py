@@ -280,7 +280,10 @@ class TestReturning:
         assert trimmed["messages"][0]["content"] == "Hello!"
         assert shown["tokens"] == trimmed["tokens"]
 
-    async def test_an_emptied_window_shows_no_old_request(self, client: AsyncClient) -> None:
+    async def test_an_emptied_window_begins_at_the_newest_step_that_is_left(
+        self, client: AsyncClient
+    ) -> None:
+        """As where an agent is resumed from before what a killed attempt has done."""
         await policy(client, "talk", budget_tokens=4000)
         await run(client, 60, 200)
         start = (await window(client, "talk"))["in_context_from"]
@@ -288,6 +291,25 @@ class TestReturning:
 
         ids = [one["message_id"] for one in stored if one["sequence_no"] > start]
         ok(await client.post("/sessions/talk/messages/delete", json={"message_ids": ids}))
+
+        shown = await window(client, "talk")
+        assert shown["in_context_from"] < start
+        assert (shown["messages"], shown["current_request"]) == (2, 1)
+        body = {"render": "openai", "include": {"excerpts": False, "memories": False}}
+        answer = ok(await client.post("/sessions/talk/context", json=body))
+        said = [message for message in answer["messages"] if message["role"] != "system"]
+        assert [message["role"] for message in said] == ["user", "assistant", "tool"]
+        assert said[0]["content"] == REQUEST
+        assert said[2]["content"] == stored[start - 1]["content"]
+        assert answer["window"]["fits"] is True
+
+    async def test_a_session_without_any_message_left_has_an_empty_window(
+        self, client: AsyncClient
+    ) -> None:
+        await policy(client, "talk", budget_tokens=4000)
+        await run(client, 60, 200)
+
+        ok(await client.delete("/sessions/talk/messages", params={"confirm": True}))
 
         shown = await window(client, "talk")
         assert (shown["messages"], shown["tokens"], shown["current_request"]) == (0, 0, None)

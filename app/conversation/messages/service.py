@@ -352,7 +352,7 @@ class MessageService:
             )
             agent = await AgentRepository(db, principal.access).get(session.agent_id)
             policy = resolve(self._windows.policy, agent.window_policy, session.window_policy)
-            await WindowRepository(db, principal.access, session).recount(policy)
+            await WindowRepository(db, principal.access, session).recount_deleted(policy)
         return MessagesDeleted(
             deleted=len(gone), message_ids=gone[:LISTED], pairs=pairs[:LISTED], dry_run=dry_run
         )

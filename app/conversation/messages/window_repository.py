@@ -48,6 +48,17 @@ _RECOUNT = text(
 )
 
 
+_STEP_BACK = text(
+    "UPDATE sessions AS kept SET in_context_from = newest.number - 1 "
+    "FROM (SELECT max(m.sequence_no) AS number FROM messages AS m "
+    "JOIN sessions AS s ON s.tenant_id = m.tenant_id AND s.session_id = m.session_id "
+    "WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.session_id = CAST(:session_id AS text) "
+    "AND m.role NOT IN ('tool', 'system') AND NOT m.sequence_no <@ s.set_aside) AS newest "
+    "WHERE kept.tenant_id = CAST(:tenant_id AS text) "
+    "AND kept.session_id = CAST(:session_id AS text) AND newest.number <= kept.in_context_from"
+)
+
+
 @dataclass(frozen=True, slots=True)
 class WindowCounters:
     """How full a window is, as a row of `sessions` says it."""
@@ -185,3 +196,14 @@ class WindowRepository:
             "opening_seq",
         ]
         await self._db.refresh(self._session, counters)
+
+    async def recount_deleted(self, policy: WindowPolicy) -> None:
+        """As `recount`, after messages were deleted. A window that has lost all of its own begins
+        at the newest step that is left, also where a summary has it: the newest is always shown.
+        """
+        await self.recount(policy)
+        if self._session.window_messages:
+            return
+        await self._db.execute(_STEP_BACK, self._values)
+        await self._db.refresh(self._session, ["in_context_from"])
+        await self.recount(policy)

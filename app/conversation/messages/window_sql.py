@@ -330,9 +330,7 @@ def recount(*, tenant: str, session: str, instructions: str) -> str:
     opening = (
         f"SELECT m.sequence_no, {tokens} AS tokens FROM messages AS m WHERE {own} AND {older} "
         f"AND m.role = 'user' AND NOT m.sequence_no <@ {session}.set_aside "
-        # Of an empty window nobody knows yet whether the turn goes on.
-        "AND (counted.messages = 0 OR counted.first_answered "
-        "< coalesce(counted.first_asked, counted.first_answered + 1)) "
+        "AND counted.first_answered < coalesce(counted.first_asked, counted.first_answered + 1) "
         "ORDER BY m.sequence_no DESC LIMIT 1"
     )
     return (
