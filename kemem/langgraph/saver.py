@@ -5,7 +5,7 @@ import random
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.checkpoint.base import (
@@ -43,10 +43,9 @@ from kemem.langgraph.operations import (
     put,
     put_writes,
 )
+from kemem.langgraph.runner import Runner
 from kemem.langgraph.threads import Address, address_of, thread_of
 from kemem.owners import UserChoice, UserSource
-
-Result = TypeVar("Result")
 
 
 class KeMemSaver(BaseCheckpointSaver[str]):
@@ -83,17 +82,11 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         serde: SerializerProtocol | None = None,
     ) -> None:
         super().__init__(serde=serde)
-        self._client = client
+        self._runner = Runner("KeMemSaver", client)
         self._user = UserChoice("KeMemSaver", user_id, client)
         self._agent_id = agent_id
         self._known = KnownChunks()
         self._failed = FailedPuts()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        try:
-            self._loop = asyncio.get_running_loop()
-        except RuntimeError:
-            # Set by the first async method.
-            return
 
     def get_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Return the checkpoint that `config` names or the newest of its namespace, else None.
@@ -104,11 +97,11 @@ class KeMemSaver(BaseCheckpointSaver[str]):
             KememError: the service did not answer, or refused.
 
         """
-        return self._first_tuple(self._run(newest(self._read_address(config))))
+        return self._first_tuple(self._runner.run(newest(self._read_address(config))))
 
     async def aget_tuple(self, config: RunnableConfig) -> CheckpointTuple | None:
         """Like `get_tuple`."""
-        stored = await self._run_async(newest(self._read_address(config)))
+        stored = await self._runner.run_async(newest(self._read_address(config)))
         return await asyncio.to_thread(self._first_tuple, stored)
 
     def put(
@@ -132,7 +125,7 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         """
         given = (config, checkpoint, metadata, new_versions)
         with self._noting(config, checkpoint):
-            return self._run(put(self._prepared(*given), self._known))
+            return self._runner.run(put(self._prepared(*given), self._known))
 
     async def aput(
         self,
@@ -145,7 +138,7 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         given = (config, checkpoint, metadata, new_versions)
         with self._noting(config, checkpoint):
             prepared = await asyncio.to_thread(self._prepared, *given)
-            return await self._run_async(put(prepared, self._known))
+            return await self._runner.run_async(put(prepared, self._known))
 
     def put_writes(
         self,
@@ -167,7 +160,7 @@ class KeMemSaver(BaseCheckpointSaver[str]):
 
         """
         prepared = self._prepared_writes(config, writes, task_id, task_path)
-        self._run(put_writes(prepared, self._known, self._failed))
+        self._runner.run(put_writes(prepared, self._known, self._failed))
 
     async def aput_writes(
         self,
@@ -179,7 +172,7 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         """Like `put_writes`."""
         given = (config, writes, task_id, task_path)
         prepared = await asyncio.to_thread(self._prepared_writes, *given)
-        await self._run_async(put_writes(prepared, self._known, self._failed))
+        await self._runner.run_async(put_writes(prepared, self._known, self._failed))
 
     def list(
         self,
@@ -200,7 +193,7 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         shown, cursor = 0, None
         while limit is None or shown < limit:
             rows = PAGE if limit is None else min(limit - shown, PAGE)
-            stored = self._run(page(thread_id, params, limit=rows, cursor=cursor))
+            stored = self._runner.run(page(thread_id, params, limit=rows, cursor=cursor))
             yield from self._tuples(stored)
             shown, cursor = shown + len(stored.items), stored.next_cursor
             if cursor is None:
@@ -219,7 +212,9 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         shown, cursor = 0, None
         while limit is None or shown < limit:
             rows = PAGE if limit is None else min(limit - shown, PAGE)
-            stored = await self._run_async(page(thread_id, params, limit=rows, cursor=cursor))
+            stored = await self._runner.run_async(
+                page(thread_id, params, limit=rows, cursor=cursor)
+            )
             for checkpoint in await asyncio.to_thread(list, self._tuples(stored)):
                 yield checkpoint
             shown, cursor = shown + len(stored.items), stored.next_cursor
@@ -230,13 +225,13 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """Return the last stored value of channels before a checkpoint, and the writes since."""
-        return self._run(history(self._address(config), channels, self.serde))
+        return self._runner.run(history(self._address(config), channels, self.serde))
 
     async def aget_delta_channel_history(
         self, *, config: RunnableConfig, channels: Sequence[str]
     ) -> Mapping[str, DeltaChannelHistory]:
         """Like `get_delta_channel_history`."""
-        return await self._run_async(history(self._address(config), channels, self.serde))
+        return await self._runner.run_async(history(self._address(config), channels, self.serde))
 
     def delete_thread(self, thread_id: str) -> None:
         """Delete the checkpoints and writes of a thread; its session and messages are kept.
@@ -245,11 +240,11 @@ class KeMemSaver(BaseCheckpointSaver[str]):
             ConflictError: the thread belongs to another user or agent.
 
         """
-        self._run(self._delete(thread_id))
+        self._runner.run(self._delete(thread_id))
 
     async def adelete_thread(self, thread_id: str) -> None:
         """Like `delete_thread`."""
-        await self._run_async(self._delete(thread_id))
+        await self._runner.run_async(self._delete(thread_id))
 
     def copy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Copy a thread to another one of the same user and agent.
@@ -259,11 +254,11 @@ class KeMemSaver(BaseCheckpointSaver[str]):
             ConflictError: one of them belongs to another user or agent.
 
         """
-        self._run(self._copy(source_thread_id, target_thread_id))
+        self._runner.run(self._copy(source_thread_id, target_thread_id))
 
     async def acopy_thread(self, source_thread_id: str, target_thread_id: str) -> None:
         """Like `copy_thread`."""
-        await self._run_async(self._copy(source_thread_id, target_thread_id))
+        await self._runner.run_async(self._copy(source_thread_id, target_thread_id))
 
     def prune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Delete the older checkpoints of threads, or all with the strategy `delete`.
@@ -277,22 +272,22 @@ class KeMemSaver(BaseCheckpointSaver[str]):
 
         """
         for call in calls.prune(thread_ids, strategy, self._owner()):
-            self._run(one_call(call))
+            self._runner.run(one_call(call))
 
     async def aprune(self, thread_ids: Sequence[str], *, strategy: str = "keep_latest") -> None:
         """Like `prune`."""
         for call in calls.prune(thread_ids, strategy, self._owner()):
-            await self._run_async(one_call(call))
+            await self._runner.run_async(one_call(call))
 
     def delete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Delete the checkpoints and writes of runs, in all threads of the user."""
         for call in calls.delete_runs(run_ids, self._owner()):
-            self._run(one_call(call))
+            self._runner.run(one_call(call))
 
     async def adelete_for_runs(self, run_ids: Sequence[str]) -> None:
         """Like `delete_for_runs`."""
         for call in calls.delete_runs(run_ids, self._owner()):
-            await self._run_async(one_call(call))
+            await self._runner.run_async(one_call(call))
 
     def get_next_version(self, current: str | int | None, channel: None) -> str:  # noqa: ARG002
         """Return a version above `current` that no other branch of the thread has."""
@@ -375,42 +370,3 @@ class KeMemSaver(BaseCheckpointSaver[str]):
         for item in stored.items:
             self._known.add(item["thread_id"], chunks_of(item))
             yield tuple_of(item, stored.content, self.serde)
-
-    def _run(self, operation: Operation[Result]) -> Result:
-        try:
-            return self._run_sync(operation)
-        finally:
-            # An error that is kept would keep it open.
-            operation.close()
-
-    def _run_sync(self, operation: Operation[Result]) -> Result:
-        if isinstance(self._client, Sender):
-            return self._client._run(operation)  # noqa: SLF001 (of this package)
-        if self._loop is None or not self._loop.is_running():
-            raise RuntimeError(
-                "This KeMemSaver has an AsyncMemory, whose event loop does not run: await its "
-                "async methods, or give it a Memory."
-            )
-        if _current_loop() is self._loop:
-            raise RuntimeError(
-                "A sync method of KeMemSaver would wait for the event loop in which it is "
-                "called: await the async one, or give it a Memory."
-            )
-        coroutine = self._client._run(operation)  # noqa: SLF001 (of this package)
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
-
-    async def _run_async(self, operation: Operation[Result]) -> Result:
-        if isinstance(self._client, Sender):
-            return await asyncio.to_thread(self._run, operation)
-        self._loop = asyncio.get_running_loop()
-        try:
-            return await self._client._run(operation)  # noqa: SLF001 (of this package)
-        finally:
-            operation.close()
-
-
-def _current_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -1,6 +1,5 @@
 """`KeMemStore`: LangGraph's interface of long-term memory; items are kept in KeMem."""
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, TypeVar
 
@@ -9,6 +8,7 @@ from langgraph.store.base import BaseStore, Op, Result, TTLConfig
 from kemem._async.sender import AsyncSender
 from kemem._sync.sender import Sender
 from kemem.calls import Call, Operation
+from kemem.langgraph.runner import Runner
 from kemem.langgraph.store_calls import USER, Fields, run_batch, sweep
 
 Found = TypeVar("Found")
@@ -54,16 +54,11 @@ class KeMemStore(BaseStore):
         user_namespaces: Sequence[Sequence[str]] = USER_NAMESPACES,
     ) -> None:
         super().__init__()
-        self._client = client if user_id is None else client.acting_as(user_id)
+        acting = client if user_id is None else client.acting_as(user_id)
+        self._runner = Runner("KeMemStore", acting)
         self._fields = _fields(index)
         self._user_namespaces = _patterns(user_namespaces)
         self.ttl_config = ttl
-        self._loop: asyncio.AbstractEventLoop | None = None
-        try:
-            self._loop = asyncio.get_running_loop()
-        except RuntimeError:
-            # Set by the first async method.
-            return
 
     def batch(self, ops: Iterable[Op]) -> list[Result]:
         """Results of operations, in their order, from one request.
@@ -78,41 +73,19 @@ class KeMemStore(BaseStore):
             KememError: the service did not answer, or refused.
 
         """
-        return self._run(run_batch(ops, self._fields, self._user_namespaces))
+        return self._runner.run(run_batch(ops, self._fields, self._user_namespaces))
 
     async def abatch(self, ops: Iterable[Op]) -> list[Result]:
         """Like `batch`."""
-        return await self._run_async(run_batch(ops, self._fields, self._user_namespaces))
+        return await self._runner.run_async(run_batch(ops, self._fields, self._user_namespaces))
 
     def sweep_ttl(self) -> int:
         """Delete what has expired, and say how many items; the service does so once an hour."""
-        return self._run(_one(sweep()))
+        return self._runner.run(_one(sweep()))
 
     async def asweep_ttl(self) -> int:
         """Like `sweep_ttl`."""
-        return await self._run_async(_one(sweep()))
-
-    def _run(self, operation: Operation[Found]) -> Found:
-        if isinstance(self._client, Sender):
-            return self._client._run(operation)  # noqa: SLF001 (of this package)
-        if self._loop is None or not self._loop.is_running():
-            raise RuntimeError(
-                "This KeMemStore has an AsyncMemory, whose event loop does not run: await its "
-                "async methods, or give it a Memory."
-            )
-        if _current_loop() is self._loop:
-            raise RuntimeError(
-                "A sync method of KeMemStore would wait for the event loop in which it is "
-                "called: await the async one, or give it a Memory."
-            )
-        coroutine = self._client._run(operation)  # noqa: SLF001 (of this package)
-        return asyncio.run_coroutine_threadsafe(coroutine, self._loop).result()
-
-    async def _run_async(self, operation: Operation[Found]) -> Found:
-        if isinstance(self._client, Sender):
-            return await asyncio.to_thread(self._client._run, operation)  # noqa: SLF001 (of this package)
-        self._loop = asyncio.get_running_loop()
-        return await self._client._run(operation)  # noqa: SLF001 (of this package)
+        return await self._runner.run_async(_one(sweep()))
 
 
 def _one(call: Call[Found]) -> Operation[Found]:
@@ -142,10 +115,3 @@ def _patterns(patterns: Sequence[Sequence[str]]) -> tuple[tuple[str, ...], ...]:
         if isinstance(pattern, str) or list(pattern).count(USER) != 1:
             raise ValueError(f"a pattern of user_namespaces has the label {USER!r} once")
     return tuple(map(tuple, patterns))
-
-
-def _current_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None

@@ -4,6 +4,7 @@ every message is shown or named.
 
 import json
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -349,6 +350,35 @@ def check_refusal(scene: Scene, options: ContextOptions, error: WindowTooSmallEr
     assert needed < 3_000
 
 
+def answer_of(spoken: Sequence[Spoken], budget: int, instructions: str = "") -> dict[str, Any]:
+    """The answer about a session of these messages alone."""
+    rows = [
+        {
+            "message_id": f"m{number}", "sequence_no": number, "role": message.role,
+            "content": message.content, "content_parts": None, "name": None,
+            "tool_calls": message.tool_calls, "tool_call_id": message.tool_call_id,
+            "event_type": None, "length": None, "text_end": None, "is_read": True,
+            "unbroken_from": 1, "create_time": NOW.isoformat(),
+            "tokens": message_tokens(
+                COUNTER, content=message.content, tool_calls=message.tool_calls
+            ),
+        }
+        for number, message in enumerate(spoken, 1)
+    ]  # fmt: skip
+    row = {
+        "session_id": "s", "tail": json.dumps(rows), "in_context_from": 0, "waiting": [],
+        "counted": None, "window_tokens": 1, "window_messages": len(rows), "last_user_seq": 1,
+        "summary_tokens": 0, "token_scale": 1.0, "user_name": None, "profile": {},
+        "user_profile": None, "project_profile": None, "in_project": False,
+        "compaction_job": None, "beside_tokens": None, "memory_tokens": None,
+    }  # fmt: skip
+    policy = WindowPolicy(budget_tokens=budget)
+    conversation = stored_conversation(row, policy, NOW - timedelta(hours=24))
+    scene = Scene(row, policy, [], [], conversation)  # type: ignore[arg-type]  # a mapping stands for the record
+    body = ContextRequest(render="openai")
+    return answer_to(scene, ContextOptions(body, instructions, 500, pick_of(body.strategy, {})))
+
+
 def test_a_conversation_far_above_its_budget_is_shown_in_it() -> None:
     """The least that is needed does not grow with the texts."""
     call = [{"id": "c", "function": {"name": "f", "arguments": "{}"}}]
@@ -357,32 +387,8 @@ def test_a_conversation_far_above_its_budget_is_shown_in_it() -> None:
         Spoken("assistant", "", tool_calls=call),
         Spoken("tool", "word " * 30_000, tool_call_id="c"),
     ]
-    rows = [
-        {
-            "message_id": f"m{number}", "sequence_no": number, "role": one.role,
-            "content": one.content, "content_parts": None, "name": None,
-            "tool_calls": one.tool_calls, "tool_call_id": one.tool_call_id, "event_type": None,
-            "length": None, "text_end": None, "is_read": True, "unbroken_from": 1,
-            "create_time": NOW.isoformat(),
-            "tokens": message_tokens(COUNTER, content=one.content, tool_calls=one.tool_calls),
-        }
-        for number, one in enumerate(spoken, 1)
-    ]  # fmt: skip
     for budget in (200, 400, 4_000):
-        policy = WindowPolicy(budget_tokens=budget)
-        row = {
-            "session_id": "s", "tail": json.dumps(rows), "in_context_from": 0, "waiting": [],
-            "counted": None, "window_tokens": 1, "window_messages": 3, "last_user_seq": 1,
-            "summary_tokens": 0, "token_scale": 1.0, "user_name": None, "profile": {},
-            "user_profile": None, "project_profile": None, "in_project": False,
-        "compaction_job": None, "beside_tokens": None, "memory_tokens": None,
-        }  # fmt: skip
-        conversation = stored_conversation(row, policy, NOW - timedelta(hours=24))
-        scene = Scene(row, policy, [], [], conversation)  # type: ignore[arg-type]
-        body = ContextRequest(render="openai")
-        options = ContextOptions(body, "", 500, pick_of(body.strategy, {}))
-
-        answer = answer_to(scene, options)
+        answer = answer_of(spoken, budget)
 
         assert [one["role"] for one in answer["messages"]] == ["user", "assistant", "tool"]
         assert answer["tokens"] <= budget
@@ -394,30 +400,9 @@ def test_a_conversation_far_above_its_budget_is_shown_in_it() -> None:
 @pytest.mark.parametrize("tokens", [1, 60])
 def test_the_least_that_is_needed_is_enough_and_less_is_not(tokens: int) -> None:
     """At the figure that a refusal names it fits; one below it does not."""
-    rows = [
-        {
-            "message_id": "m1", "sequence_no": 1, "role": "user", "content": "word " * 300,
-            "content_parts": None, "name": None, "tool_calls": None, "tool_call_id": None,
-            "event_type": None, "length": None, "text_end": None, "is_read": True,
-            "unbroken_from": 1, "create_time": NOW.isoformat(),
-            "tokens": message_tokens(COUNTER, content="word " * 300),
-        }
-    ]  # fmt: skip
 
     def built(budget: int) -> dict[str, Any]:
-        policy = WindowPolicy(budget_tokens=budget)
-        row = {
-            "session_id": "s", "tail": json.dumps(rows), "in_context_from": 0, "waiting": [],
-            "counted": None, "window_tokens": 1, "window_messages": 1, "last_user_seq": 1,
-            "summary_tokens": 0, "token_scale": 1.0, "user_name": None, "profile": {},
-            "user_profile": None, "project_profile": None, "in_project": False,
-        "compaction_job": None, "beside_tokens": None, "memory_tokens": None,
-        }  # fmt: skip
-        conversation = stored_conversation(row, policy, NOW - timedelta(hours=24))
-        scene = Scene(row, policy, [], [], conversation)  # type: ignore[arg-type]
-        body = ContextRequest(render="openai")
-        said = "Be kind. " * tokens
-        return answer_to(scene, ContextOptions(body, said, 500, pick_of(body.strategy, {})))
+        return answer_of([Spoken("user", "word " * 300)], budget, "Be kind. " * tokens)
 
     with pytest.raises(WindowTooSmallError) as refused:
         built(20)
