@@ -52,7 +52,7 @@ from app.prompting.compaction.router import router as compaction
 from app.prompting.context.router import router as context
 from app.prompting.documents.router import router as folders
 from app.prompting.tools.router import router as tools
-from app.runtime import Runtime, open_runtime, patterns_compiled
+from app.runtime import Runtime, open_runtime, warmed_up
 from app.settings import Settings, load_settings
 from app.version import VERSION
 from app.worker import working
@@ -199,7 +199,7 @@ def application(settings: Settings, *, pretty: bool = False) -> FastAPI:
 async def _open_with_worker(settings: Settings, dsn: str) -> AsyncIterator[Runtime]:
     async with (
         open_runtime(settings, dsn) as runtime,
-        patterns_compiled(),
+        warmed_up(),
         working(runtime, dsn),
     ):
         yield runtime

@@ -1,6 +1,7 @@
 """What lives as long as the process: opened here in order, closed in reverse."""
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -175,12 +176,17 @@ def _build(
 
 
 @asynccontextmanager
-async def patterns_compiled() -> AsyncIterator[None]:
-    """Beside whatever the block does, compile the patterns of the language layer in a thread.
+async def warmed_up() -> AsyncIterator[None]:
+    """Beside whatever the block does, compile the patterns of the language layer in a thread; to
+    be entered when all else that lives as long as the process is there.
 
-    For servers: the first request that needs them would wait up to 1.5 s otherwise.
+    The first request that needs the patterns would wait up to 1.5 s for them otherwise. And what
+    the process keeps is no longer looked through for garbage, which held up everything for 226 ms
+    each time.
     """
+    gc.freeze()
     compiling = asyncio.create_task(asyncio.to_thread(compile_patterns))
+    compiling.add_done_callback(lambda _: gc.freeze())
     try:
         yield
     finally:

@@ -22,7 +22,7 @@ from uvicorn.supervisors import Multiprocess
 from app.errors import ConfigurationError
 from app.main import application, create_app
 from app.platform.jobs.worker import Worker
-from app.runtime import Runtime, patterns_compiled
+from app.runtime import Runtime, warmed_up
 from app.settings import Settings
 from app.worker import working
 
@@ -180,7 +180,7 @@ async def serve(
     settings = runtime.settings
     app = create_app(nullcontext(runtime), request_max_bytes=settings.request_max_bytes)
     server = _Server(_config(app, settings), ready)
-    async with patterns_compiled(), working(runtime, dsn) as worker:
+    async with warmed_up(), working(runtime, dsn) as worker:
         stopping.guard(server, worker, timedelta(seconds=settings.shutdown_seconds))
         try:
             await server.serve(sockets=[listener])

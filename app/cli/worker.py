@@ -13,7 +13,7 @@ from app.cli.opening import open_dsn, settings_with
 from app.errors import ConfigurationError
 from app.platform.jobs.worker import Worker
 from app.platform.observability.logging import configure_logging
-from app.runtime import open_runtime
+from app.runtime import open_runtime, warmed_up
 from app.settings import Settings
 from app.version import VERSION
 from app.worker import worker_of
@@ -50,7 +50,11 @@ def worker_command() -> None:
 async def _work(settings: Settings) -> None:
     stopping = _Stopping()
     with stopping.listening():
-        async with open_dsn(settings) as dsn, open_runtime(settings, dsn) as runtime:
+        async with (
+            open_dsn(settings) as dsn,
+            open_runtime(settings, dsn) as runtime,
+            warmed_up(),
+        ):
             worker = worker_of(runtime, dsn)
             working = asyncio.create_task(worker.run())
             print(f"KeMem {VERSION} worker is ready.", flush=True)
