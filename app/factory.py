@@ -23,6 +23,7 @@ from app.governance.forgetting.service import ForgettingService
 from app.governance.forgetting.steps import Forgetting, ForgettingRules
 from app.governance.operations.service import JobService
 from app.governance.privacy.service import ErasureService
+from app.governance.webhooks.secret_box import SecretBox
 from app.governance.webhooks.service import WebhookService
 from app.governance.webhooks.targets import Targets
 from app.identity.agents.agent_processors import Processing
@@ -342,7 +343,10 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         JobService: lambda _, at: JobService(at.work),
         ErasureService: lambda _, at: ErasureService(at.work),
         WebhookService: lambda _, at: WebhookService(
-            at.work, Targets(private=at.settings.webhook_private_targets), at.now
+            at.work,
+            Targets(private=at.settings.webhook_private_targets),
+            SecretBox(at.settings.secret_keys),
+            at.now,
         ),
         ExportService: lambda _, at: ExportService(at.database, at.export_slots, at.now),
         ImportService: lambda _, at: ImportService(at.work),

@@ -25,6 +25,7 @@ from app.deployment import (
     window_policy,
 )
 from app.governance.exports.service import ExportSlots
+from app.governance.webhooks.repository import WebhookDirectory
 from app.identity.agents.agent_processors import Processing
 from app.identity.agents.embedders import Embedders
 from app.identity.tenants.repository import KeyDirectory
@@ -123,6 +124,7 @@ async def open_runtime(
     ):
         runtime = _build(settings, database, providers, now)
         await _notice_other_models(runtime)
+        await _notice_missing_key(runtime)
         closing = asyncio.Event()
         flushing = asyncio.create_task(_flush_until(closing, runtime, usage_flush))
         try:
@@ -205,6 +207,16 @@ async def _notice_other_models(runtime: Runtime) -> None:
             tenants=others,
             remedy="none when their agents name an embedder; after a change of "
             "MEMORY_EMBEDDING_MODEL kemem reembed brings stored memories over",
+        )
+
+
+async def _notice_missing_key(runtime: Runtime) -> None:
+    """Say at start when webhooks are called whose secrets are stored in clear."""
+    if not runtime.settings.secret_keys and await WebhookDirectory(runtime.database).exists():
+        log.warning(
+            "secret_key_missing",
+            remedy="set MEMORY_SECRET_KEY to what `openssl rand -base64 32` prints and run `kemem "
+            "encrypt-secrets`: until then secrets of webhooks are in clear and none can be made",
         )
 
 

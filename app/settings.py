@@ -6,6 +6,7 @@ unknown `MEMORY_*` variable, or two settings that contradict each other, stops t
 with a sentence that says how to mend it.
 """
 
+import base64
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -49,6 +50,27 @@ def _whole_address(address: str) -> str:
 
 Address = Annotated[str, AfterValidator(_whole_address)]
 
+
+def _keys_of_32_bytes(keys: SecretStr) -> SecretStr:
+    """Raises ValueError."""
+    try:
+        lengths = {len(base64.b64decode(key, b"-_", validate=True)) for key in _parts(keys)}
+    except ValueError:
+        lengths = set()
+    if lengths != {KEY_BYTES}:
+        msg = "write what `openssl rand -base64 32` prints, or several of them with commas between"
+        raise ValueError(msg)
+    return keys
+
+
+def _parts(keys: SecretStr) -> list[str]:
+    return [key.strip() for key in keys.get_secret_value().split(",")]
+
+
+KEY_BYTES: Final = 32
+
+SecretKeys = Annotated[SecretStr, AfterValidator(_keys_of_32_bytes)]
+
 REMOVED: Final = frozenset(
     {
         "MEMORY_EXACT_ROWS",
@@ -84,6 +106,7 @@ class Settings(BaseSettings):
     shutdown_seconds: Annotated[int, Ge(1), Le(300)] = 30
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     metrics_token: SecretStr | None = None
+    secret_key: SecretKeys | None = None
 
     # --- models
     openai_api_key: SecretStr | None = Field(default=None, validation_alias="OPENAI_API_KEY")
@@ -197,6 +220,11 @@ class Settings(BaseSettings):
     def embedded(self) -> bool:
         """Whether the service runs its own PostgreSQL."""
         return self.database_url is None
+
+    @property
+    def secret_keys(self) -> list[str]:
+        """What encrypts secrets, and behind it what may still decrypt them."""
+        return [] if self.secret_key is None else _parts(self.secret_key)
 
 
 def metrics_folder() -> Path | None:

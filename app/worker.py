@@ -23,6 +23,7 @@ from app.governance.forgetting.steps import Forgetting
 from app.governance.operations import housekeeping
 from app.governance.operations.repository import Retention
 from app.governance.webhooks import delivery
+from app.governance.webhooks.secret_box import SecretBox
 from app.governance.webhooks.targets import Targets
 from app.identity.usage.ledger import ModelLedger
 from app.language.parsing.parser_pool import ParserPool
@@ -63,6 +64,7 @@ def handlers_of(factory: Factory, *, exact_rows: int = EXACT_ROWS) -> dict[str, 
     deliverer = delivery.Deliverer(
         runtime.database,
         Targets(private=settings.webhook_private_targets),
+        SecretBox(settings.secret_keys),
         httpx2.create_ssl_context(),
         runtime.now,
         timeouts=delivery.Timeouts.within(timedelta(seconds=settings.job_timeout_seconds)),

@@ -69,6 +69,10 @@ COMMANDS: Final = {
         "app.cli.reread:reread_command",
         "Read stored conversations again with the keyless reader of this release.",
     ),
+    "encrypt-secrets": Listed(
+        "app.cli.maintenance:encrypt_secrets_command",
+        "Encrypt the secrets of webhooks with the first key of MEMORY_SECRET_KEY.",
+    ),
     "optimize": Listed(
         "app.cli.optimize:optimize_command",
         "Give the large buckets of long vectors binary codes, and take them where few are left.",

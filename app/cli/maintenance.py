@@ -1,4 +1,4 @@
-"""kemem purge and kemem reembed: maintenance over all tenants, while the service runs."""
+"""Maintenance over all tenants while the service runs: kemem purge, encrypt-secrets, reembed."""
 
 from collections.abc import AsyncIterator
 from datetime import timedelta
@@ -6,12 +6,14 @@ from typing import Annotated
 
 import typer
 
-from app.cli.opening import DataDirOption, open_console_database, run, settings_with
+from app.cli.opening import DataDirOption, open_console_database, run, settings_with, with_kept_key
 from app.console import REFUSED, err, print_table, progress
 from app.deployment import open_catalogue, stripped_tags
-from app.errors import DomainError
+from app.errors import ConfigurationError, DomainError
 from app.governance.operations.housekeeping import Housekeeping
 from app.governance.operations.repository import Retention
+from app.governance.webhooks.secret_box import SecretBox
+from app.governance.webhooks.service import SecretService
 from app.identity.tenants.repository import KeyDirectory
 from app.identity.usage.ledger import EmbeddingLedger
 from app.memory.graph.repository import EntityVectorRepository
@@ -118,6 +120,38 @@ async def _purge(settings: Settings, age: timedelta, *, dry_run: bool) -> None:
         rows,
         right=("rows",),
     )
+
+
+def encrypt_secrets_command(data_dir: DataDirOption = None) -> None:
+    """Encrypt the secrets of webhooks with the first key of MEMORY_SECRET_KEY.
+
+    Run it once after an update of a release that stored them in clear, and to change the key: put
+    the new one before the old one, with a comma between, restart the service, run this, and take
+    the old one out. Safe to repeat, and while the service runs.
+    """
+    settings = settings_with(data_dir=data_dir)
+    run(_encrypt_secrets(settings))
+
+
+async def _encrypt_secrets(settings: Settings) -> None:
+    async with open_console_database(settings) as database:
+        if settings.embedded:
+            settings = with_kept_key(settings)
+        if not settings.secret_keys:
+            raise ConfigurationError(
+                "MEMORY_SECRET_KEY is not set: set it, here and for the service, to what `openssl "
+                "rand -base64 32` prints."
+            )
+        service = SecretService(database, SecretBox(settings.secret_keys))
+        counts = [await service.encrypt(one) async for one in tenant_ids(database)]
+    found, unread = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
+    print(f"Encrypted: {found - unread} of {found} webhooks.")
+    if unread:
+        err.print(
+            f"{unread} have a secret that no key of MEMORY_SECRET_KEY opens, and receive nothing: "
+            "add the key that encrypted it, or call rotate-secret for each."
+        )
+        raise typer.Exit(REFUSED)
 
 
 def reembed_command(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from pydantic import SecretStr
 
 from app.deployment import open_catalogue
 from app.errors import ConfigurationError
@@ -15,7 +16,12 @@ from app.identity.tenants.service import TenantService
 from app.platform.database.engine import Database, open_database
 from app.platform.database.migrate import check_schema, migration_dsn
 from app.platform.embedded.attachment import open_embedded
-from app.platform.embedded.data_folder import default_data_dir, is_data_folder
+from app.platform.embedded.data_folder import (
+    default_data_dir,
+    ensure_secret_key,
+    is_data_folder,
+    open_data_folder,
+)
 from app.platform.observability.logging import configure_logging
 from app.platform.work.unit import Work
 from app.runtime import utc_now
@@ -58,6 +64,15 @@ def settings_with(**options: Any) -> Settings:
 def data_dir_of(settings: Settings) -> Path:
     """Where the embedded service keeps everything."""
     return settings.data_dir or default_data_dir()
+
+
+def with_kept_key(settings: Settings) -> Settings:
+    """Settings of the embedded service: the key of its folder decrypts, and encrypts if
+    MEMORY_SECRET_KEY is not set.
+    """
+    kept = ensure_secret_key(open_data_folder(data_dir_of(settings)))
+    keys = ",".join([*settings.secret_keys, kept])
+    return settings.model_copy(update={"secret_key": SecretStr(keys)})
 
 
 def run(work: Coroutine[Any, Any, None]) -> None:

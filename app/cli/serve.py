@@ -14,7 +14,7 @@ import typer
 import uvloop
 
 from app.cli.first_key import ensure_key, key_file
-from app.cli.opening import DataDirOption, data_dir_of, settings_with
+from app.cli.opening import DataDirOption, data_dir_of, settings_with, with_kept_key
 from app.errors import ConfigurationError
 from app.platform.database.migrate import current_revision, refuse_unknown, upgrade
 from app.platform.embedded.attachment import open_embedded
@@ -113,6 +113,7 @@ async def _serve_embedded(settings: Settings, listener: socket.socket) -> None:
     async with stoppable() as stopping, open_embedded(data_dir, share=False) as dsn:
         refuse_unknown(await current_revision(dsn))
         await upgrade(dsn)
+        settings = with_kept_key(settings)
         async with open_runtime(settings, dsn) as runtime:
             key, note = await ensure_key(runtime, data_dir)
             text = embedded_greeting(address_of(listener), key, data_dir, note)

@@ -1,11 +1,14 @@
 """`kemem purge` and `kemem reembed` beside a running service."""
 
+import stat
+
 import asyncpg
 import numpy as np
 import pytest
 from cli_support import kemem
 
 from app.factory import Factory
+from app.governance.webhooks.secret_box import SecretBox
 from app.identity.usage.ledger import EmbeddingLedger
 from app.language.llm.embedder import DenseShare, DuplicateThreshold
 from app.language.llm.embedder_catalogue import EmbedderCatalogue
@@ -177,3 +180,21 @@ async def test_an_edit_wins_over_the_vector_of_what_was_before(runtime, acme):
     ]
     assert other.results[0].event == "ADD"
     assert (await service.plan(acme.tenant_id)).waiting == 0
+
+
+async def test_secrets_of_webhooks_are_encrypted_with_the_key_of_the_data_folder(service):
+    key = service.data_dir / "secret.key"
+    with service.client() as client:
+        made = client.post("/webhooks", json={"url": "https://8.8.8.8/hook"}).json()
+    read = "SELECT secret FROM webhooks WHERE webhook_id = $1"
+    [row] = await query(service, read, made["webhook_id"])
+    assert SecretBox([key.read_text()]).open(row["secret"]) == made["secret"]
+    assert stat.S_IMODE(key.stat().st_mode) == 0o600
+
+    plain = "UPDATE webhooks SET secret = $2 WHERE webhook_id = $1"
+    await query(service, plain, made["webhook_id"], made["secret"])
+    assert "1 of 1 webhooks" in command(service, "encrypt-secrets")
+
+    [row] = await query(service, read, made["webhook_id"])
+    assert not row["secret"].startswith("whsec_")
+    assert SecretBox([key.read_text()]).open(row["secret"]) == made["secret"]

@@ -19,7 +19,7 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.databases import migrated_database, new_database
-from tests.support.service import USAGE_FLUSH, client_of
+from tests.support.service import USAGE_FLUSH, client_of, settings_of
 from tests.support.tenants import Caller, make_tenant
 
 
@@ -52,7 +52,7 @@ async def postgres_dsn(postgres: EmbeddedPostgres) -> str:
 
 @pytest.fixture(scope="session")
 def settings() -> Settings:
-    return Settings(_env_file=None)
+    return settings_of()
 
 
 @pytest.fixture(scope="session")

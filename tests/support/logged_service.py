@@ -18,9 +18,9 @@ from sqlalchemy import text
 from app.main import create_app
 from app.platform.observability.logging import configure_logging
 from app.runtime import Runtime, open_runtime
-from app.settings import Settings
 from app.worker import working
 from tests.support.patience import PATIENCE
+from tests.support.service import settings_of
 
 
 async def stumble(request: Request) -> None:
@@ -55,7 +55,7 @@ async def idle(runtime: Runtime) -> None:
 async def main() -> None:
     told: dict[str, Any] = json.load(sys.stdin)
     configure_logging("debug")
-    dsn, settings = told["dsn"], Settings(_env_file=None, webhook_private_targets=True)
+    dsn, settings = told["dsn"], settings_of(webhook_private_targets=True)
     app = create_app(open_runtime(settings, dsn))
     app.add_api_route("/v1/stumble", stumble, methods=["POST"])
     app.add_api_route("/v1/stumble-alone", stumble_alone, methods=["POST"])

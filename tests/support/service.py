@@ -24,13 +24,21 @@ USAGE_FLUSH: Final = timedelta(milliseconds=50)
 SELDOM: Final = timedelta(minutes=1)
 """For tests in which no count may be written meanwhile."""
 
+SECRET_KEY: Final = "a" * 43 + "="
+"""What encrypts the secrets of webhooks."""
+
+
+def settings_of(**chosen) -> Settings:
+    """Settings of a deployment that has a key for secrets; the environment is not read."""
+    return Settings(_env_file=None, **({"secret_key": SECRET_KEY} | chosen))
+
 
 @asynccontextmanager
 async def service(
     dsn: str, *, usage_flush: timedelta = USAGE_FLUSH, **settings
 ) -> AsyncIterator[FastAPI]:
     """The whole service on the database at `dsn`, reached with `client_of`."""
-    chosen = Settings(_env_file=None, **settings)
+    chosen = settings_of(**settings)
     app = create_app(open_runtime(chosen, dsn, usage_flush=usage_flush))
     async with LifespanManager(app, startup_timeout=30, shutdown_timeout=30) as manager:
         app.state.reached = manager.app

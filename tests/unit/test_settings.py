@@ -1,5 +1,6 @@
 """Settings: what is read, what is refused, and that `.env.example` tells it all."""
 
+import base64
 import os
 import re
 from collections.abc import Iterator
@@ -255,6 +256,26 @@ SECRETS = {
     "MEMORY_RERANK_MODEL": "cohere/rerank-v3.5",
     "MEMORY_RERANK_API_KEY": "hunter2",
 }
+
+
+class TestSecretKeys:
+    def test_several_are_kept_in_their_order(self) -> None:
+        first, second = (base64.b64encode(bytes([number]) * 32).decode() for number in (250, 1))
+
+        assert load().secret_keys == []
+        assert load(MEMORY_SECRET_KEY=f"{first}, {second}").secret_keys == [first, second]
+        url_safe = first.replace("/", "_").replace("+", "-")
+        assert load(MEMORY_SECRET_KEY=url_safe).secret_keys == [url_safe]
+        assert "MEMORY_SECRET_KEY: write what" in refusal(MEMORY_SECRET_KEY=f"{first},")
+
+    @pytest.mark.parametrize("bytes_", [31, 33])
+    def test_what_has_not_32_bytes_is_refused_and_not_repeated(self, bytes_: int) -> None:
+        key = base64.b64encode(b"k" * bytes_).decode()
+
+        for value in (key, f"{base64.b64encode(b'k' * 32).decode()},{key}", "hunter2!"):
+            sentence = refusal(MEMORY_SECRET_KEY=value)
+            assert "MEMORY_SECRET_KEY: write what `openssl rand -base64 32` prints" in sentence
+            assert value not in sentence
 
 
 class TestSecrets:

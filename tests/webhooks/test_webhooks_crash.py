@@ -11,6 +11,7 @@ import asyncpg
 from webhook_desk import Desk
 
 from app.governance.webhooks.delivery import LOST_AFTER
+from tests.support.service import SECRET_KEY
 from tests.support.webhook_receiver import Receiver, held, slow
 
 SCRIPT = Path(__file__).with_name("deliver_alone.py")
@@ -31,6 +32,7 @@ async def delivering(desk: Desk) -> AsyncIterator[Process]:
         desk.dsn,
         desk.tenant_id,
         desk.webhook_id,
+        SECRET_KEY,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.DEVNULL,
         cwd=ROOT,

@@ -10,11 +10,13 @@ from webhook_desk import Desk
 
 from app.governance.webhooks.backoff import DELAYS, GIVE_UP_AFTER, LONGEST_WAIT, LULL, MOST_ATTEMPTS
 from app.governance.webhooks.delivery import LOST_AFTER, Timeouts
+from app.governance.webhooks.secret_box import SecretBox
 from app.governance.webhooks.service import BOTH_SECRETS_SIGN, WebhookService
 from app.governance.webhooks.targets import Targets, resolve
 from app.identity.tenants.access import Access, Principal
 from app.runtime import Runtime
 from tests.support.api import ok
+from tests.support.service import SECRET_KEY
 from tests.support.webhook_receiver import (
     Behaviour,
     Receiver,
@@ -70,7 +72,9 @@ class TestRequests:
     async def test_after_a_rotation_both_secrets_sign_for_a_day(
         self, desk: Desk, receiver: Receiver, runtime: Runtime
     ) -> None:
-        service = WebhookService(runtime.work, Targets(private=True), desk.clock)
+        service = WebhookService(
+            runtime.work, Targets(private=True), SecretBox([SECRET_KEY]), desk.clock
+        )
         caller = Principal(Access(desk.tenant_id), "key", frozenset({"admin"}), {})
         rotated = await service.rotate_secret(caller, desk.webhook_id)
         assert rotated.secret is not None

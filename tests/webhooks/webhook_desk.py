@@ -9,11 +9,13 @@ from httpx import AsyncClient
 from prometheus_client import REGISTRY
 
 from app.governance.webhooks.delivery import Deliverer, Timeouts
+from app.governance.webhooks.secret_box import SecretBox
 from app.governance.webhooks.targets import Targets, resolve
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
 from app.runtime import Runtime
 from tests.support.api import execute, ok
+from tests.support.service import SECRET_KEY
 from tests.support.tenants import Caller
 
 
@@ -55,6 +57,7 @@ class Desk:
     def deliverer(self, **changes: Any) -> Deliverer:
         values = {
             "targets": Targets(private=True, resolver=resolve),
+            "secrets": SecretBox([SECRET_KEY]),
             "trusted": ssl.create_default_context(),
             "now": self.clock,
             "timeouts": Timeouts(attempt=timedelta(seconds=5)),

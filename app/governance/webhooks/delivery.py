@@ -25,6 +25,7 @@ from app.governance.webhooks.repository import (
     WebhookDirectory,
     WebhookRepository,
 )
+from app.governance.webhooks.secret_box import SecretBox
 from app.governance.webhooks.sender import Result, Sender, signed_headers
 from app.governance.webhooks.targets import Targets
 from app.platform.database.engine import Database
@@ -78,6 +79,7 @@ class Deliverer:
         self,
         database: Database,
         targets: Targets,
+        secrets: SecretBox,
         trusted: ssl.SSLContext,
         now: Callable[[], datetime],
         *,
@@ -86,6 +88,7 @@ class Deliverer:
     ) -> None:
         self._database = database
         self._targets = targets
+        self._secrets = secrets
         self._trusted = trusted
         self._now = now
         self._timeouts = timeouts
@@ -130,8 +133,11 @@ class Deliverer:
             return Result("worker_lost")
         if not self._targets.allow_scheme_of(claimed.url):
             return Result("address_refused")
+        stored = [one for one in (claimed.secret, claimed.old_secret) if one is not None]
+        keys = [key for one in stored if (key := self._secrets.open(one)) is not None]
+        if not keys:
+            return Result("secret_unreadable")
         now, body = self._now(), _body(claimed.payload)
-        keys = [claimed.secret, claimed.old_secret] if claimed.old_secret else [claimed.secret]
         headers = {
             "content-type": "application/json",
             "user-agent": "KeMem-Webhooks",

@@ -39,3 +39,14 @@ class TargetRefusedError(UnprocessableError):
         super().__init__(
             f"`url` {reason}.", errors=[{"location": ["body", "url"], "detail": reason}]
         )
+
+
+class SecretKeyMissingError(ConflictError):
+    code = "secret_key_missing"
+    title = "No key for secrets"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This deployment stores no secrets of webhooks, because MEMORY_SECRET_KEY is not set. "
+            "Whoever runs it can set it, to what `openssl rand -base64 32` prints."
+        )

@@ -45,6 +45,7 @@ class ClaimedDelivery(NamedTuple):
 
     Args:
         attempts: including this one.
+        secret: as it is stored.
         old_secret: signs too; None when it has expired.
         failing: whether the last attempt at the webhook failed.
 
@@ -71,6 +72,11 @@ class WebhookDirectory:
         `kind`.
         """
         return await self._database.look_up(_DUE, now, kind)
+
+    async def exists(self) -> bool:
+        """Whether any tenant has a webhook."""
+        found = await self._database.look_up("SELECT EXISTS (SELECT FROM webhooks) AS found")
+        return bool(found[0]["found"])
 
 
 class WebhookRepository:
@@ -114,6 +120,16 @@ class WebhookRepository:
         if webhook is None:
             raise WebhookNotFoundError(webhook_id)
         return webhook
+
+    async def lock_all(self) -> Sequence[Webhook]:
+        """All webhooks; events can be published to them while they are locked."""
+        rows = await self._db.scalars(
+            select(Webhook)
+            .where(Webhook.tenant_id == self._tenant_id)
+            .order_by(Webhook.webhook_id)
+            .with_for_update(key_share=True)
+        )
+        return rows.all()
 
     async def list_webhooks(
         self, *, start: tuple[datetime, str] | None, limit: int

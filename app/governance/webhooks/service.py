@@ -16,10 +16,12 @@ from app.governance.webhooks.schemas import (
     WebhookRead,
     WebhookWithSecret,
 )
-from app.governance.webhooks.sender import new_secret
+from app.governance.webhooks.secret_box import SecretBox
+from app.governance.webhooks.sender import PREFIX, new_secret
 from app.governance.webhooks.targets import Targets
 from app.identity.tenants.access import Principal
 from app.platform.database.base import apply_changes, new_id
+from app.platform.database.engine import Database
 from app.platform.outbox.events import Event
 from app.platform.outbox.models import Webhook
 from app.platform.outbox.repository import OutboxRepository
@@ -36,9 +38,12 @@ _FRESH = {"disabled_reason": None, "failures": 0, "failing_since": None, "paused
 
 
 class WebhookService:
-    def __init__(self, work: Work, targets: Targets, now: Callable[[], datetime]) -> None:
+    def __init__(
+        self, work: Work, targets: Targets, secrets: SecretBox, now: Callable[[], datetime]
+    ) -> None:
         self._work = work
         self._targets = targets
+        self._secrets = secrets
         self._now = now
 
     async def add(
@@ -51,14 +56,16 @@ class WebhookService:
         Raises:
             TargetRefusedError: the address may not be called.
             TooManyWebhooksError: the tenant has as many webhooks as allowed.
+            SecretKeyMissingError: the deployment has no key to store a secret with.
 
         """
         url = str(body.url)
+        secret = new_secret()
         await self._targets.check(url)
         webhook = Webhook(
             webhook_id=new_id("whk"),
             url=url,
-            secret=new_secret(),
+            secret=self._secrets.seal(secret),
             events=list(body.events),
             description=body.description,
             enabled=body.enabled,
@@ -66,8 +73,9 @@ class WebhookService:
         )
         async with self._work.write(principal, key, while_disabled=True) as unit:
             await WebhookRepository(unit.db, principal.tenant_id).add(webhook)
-            shown = WebhookWithSecret.model_validate(webhook)
-            unit.answer(shown, 201, kept=shown.model_copy(update={"secret": None}))
+            kept = WebhookWithSecret.model_validate(webhook).model_copy(update={"secret": None})
+            shown = kept.model_copy(update={"secret": secret})
+            unit.answer(shown, 201, kept=kept)
         log.info("webhook_created", webhook_id=webhook.webhook_id)
         return shown
 
@@ -127,6 +135,8 @@ class WebhookService:
             webhook = await WebhookRepository(unit.db, principal.tenant_id).patch(
                 webhook_id, changes, expected=expected
             )
+            if webhook.secret.startswith(PREFIX):
+                reseal(webhook, self._secrets)
             return WebhookRead.model_validate(webhook)
 
     async def remove(self, principal: Principal, webhook_id: str) -> None:
@@ -147,20 +157,24 @@ class WebhookService:
 
         Raises:
             WebhookNotFoundError: the tenant has no such webhook.
+            SecretKeyMissingError: the deployment has no key to store a secret with.
 
         """
+        secret = new_secret()
+        sealed = self._secrets.seal(secret)
         async with self._work.write(principal, key, while_disabled=True) as unit:
             webhook = await WebhookRepository(unit.db, principal.tenant_id).get(
                 webhook_id, lock=True
             )
             changes = {
-                "secret": new_secret(),
-                "old_secret": webhook.secret,
+                "secret": sealed,
+                "old_secret": self._secrets.resealed(webhook.secret),
                 "old_secret_expires_at": self._now() + BOTH_SECRETS_SIGN,
             }
             await apply_changes(unit.db, webhook, changes, expected=None)
-            shown = WebhookWithSecret.model_validate(webhook)
-            unit.answer(shown, 200, kept=shown.model_copy(update={"secret": None}))
+            kept = WebhookWithSecret.model_validate(webhook).model_copy(update={"secret": None})
+            shown = kept.model_copy(update={"secret": secret})
+            unit.answer(shown, 200, kept=kept)
         log.info("webhook_secret_rotated", webhook_id=webhook_id)
         return shown
 
@@ -247,3 +261,34 @@ class WebhookService:
         if not webhook.enabled:
             raise DisabledError("webhook", webhook_id)
         return webhook
+
+
+class SecretService:
+    """Encrypts what is stored of secrets: plain ones of an earlier release, or after a change of
+    MEMORY_SECRET_KEY.
+    """
+
+    def __init__(self, database: Database, secrets: SecretBox) -> None:
+        self._database = database
+        self._secrets = secrets
+
+    async def encrypt(self, tenant_id: str) -> tuple[int, int]:
+        """Encrypt the secrets of a tenant's webhooks with the first key. Safe to repeat.
+
+        Returns:
+            How many webhooks there are, and how many of them have a secret that no key opens.
+
+        """
+        async with self._database.begin(tenant_id) as db:
+            webhooks = await WebhookRepository(db, tenant_id).lock_all()
+            for webhook in webhooks:
+                reseal(webhook, self._secrets)
+            unread = [one for one in webhooks if self._secrets.open(one.secret) is None]
+            return len(webhooks), len(unread)
+
+
+def reseal(webhook: Webhook, secrets: SecretBox) -> None:
+    """Encrypt the secrets of a locked webhook with the first key, where that can be done."""
+    webhook.secret = secrets.resealed(webhook.secret)
+    if webhook.old_secret is not None:
+        webhook.old_secret = secrets.resealed(webhook.old_secret)

@@ -4,6 +4,7 @@ One process at a time owns the folder, by a lock that the kernel drops with its 
 Every file here is for one operating system user alone.
 """
 
+import base64
 import fcntl
 import json
 import os
@@ -67,6 +68,10 @@ class DataFolder:
     @property
     def secrets(self) -> Path:
         return self.root / "secrets.json"
+
+    @property
+    def secret_key(self) -> Path:
+        return self.root / "secret.key"
 
     @property
     def state(self) -> Path:
@@ -194,6 +199,13 @@ def create_secrets(folder: DataFolder) -> ClusterPasswords:
     fresh = ClusterPasswords(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
     write_private(folder.secrets, json.dumps(asdict(fresh)))
     return fresh
+
+
+def ensure_secret_key(folder: DataFolder) -> str:
+    """What encrypts secrets in the database; made, and on disk, when it is missing."""
+    if not folder.secret_key.exists():
+        write_private(folder.secret_key, base64.urlsafe_b64encode(secrets.token_bytes(32)).decode())
+    return folder.secret_key.read_text().strip()
 
 
 @dataclass(frozen=True, slots=True)
