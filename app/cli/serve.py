@@ -10,6 +10,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Final
 
+import structlog
 import typer
 import uvloop
 
@@ -19,11 +20,14 @@ from app.errors import ConfigurationError
 from app.platform.database.migrate import current_revision, refuse_unknown, upgrade
 from app.platform.embedded.attachment import open_embedded
 from app.platform.embedded.data_folder import FolderLock, open_data_folder
+from app.platform.http.health import is_loopback
 from app.platform.observability.logging import configure_logging
 from app.runtime import open_runtime
 from app.serving import address_of, listen, serve, serve_many, stoppable
 from app.settings import Settings
 from app.version import VERSION
+
+log = structlog.get_logger()
 
 
 class LogFormat(StrEnum):
@@ -79,6 +83,12 @@ def serve_command(
         # Before the port: whoever starts twice should hear of the folder.
         _refuse_held(data_dir_of(settings))
     with listen(settings.host, settings.port) as listener:
+        if settings.metrics_token is None and not is_loopback(listener.getsockname()[:2]):
+            log.warning(
+                "metrics_closed",
+                remedy="set MEMORY_METRICS_TOKEN: without it /metrics answers on a loopback "
+                "address alone",
+            )
         if settings.workers > 1:
             _serve_many(settings, listener, pretty=pretty)
         else:

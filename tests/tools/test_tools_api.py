@@ -131,7 +131,7 @@ class TestCalling:
 
     async def test_every_call_is_measured(self, talk) -> None:
         async def measured(tool: str) -> float:
-            text = (await talk.get("http://test/metrics")).text
+            text = (await talk.get("http://127.0.0.1/metrics")).text
             found = re.search(
                 rf'^kemem_tool_seconds_count{{tool="{tool}"}} (\S+)$', text, re.MULTILINE
             )
@@ -146,7 +146,7 @@ class TestCalling:
             before[0] + 2,
             before[1] + 1,
         ]
-        assert "made_up" not in (await talk.get("http://test/metrics")).text
+        assert "made_up" not in (await talk.get("http://127.0.0.1/metrics")).text
 
 
 class TestAllowing:

@@ -71,7 +71,7 @@ class _Lines(StreamingResponse):
     ) -> None:
         self._rest = rest
         self._stalled_seconds = stalled_seconds
-        super().__init__(_cut(first, rest), status_code, headers={"Cache-Control": "no-store"})
+        super().__init__(_cut(first, rest), status_code)
 
     @override
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

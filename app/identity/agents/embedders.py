@@ -26,7 +26,12 @@ from app.language.llm.errors import EmbeddingUnavailableError, UnknownEmbedderEr
 from app.language.llm.reranker import RerankOperation
 from app.language.ranking.query import ParsedQuery, parsed_query
 from app.platform.database.engine import Database
-from app.platform.observability.metrics import EMBEDDED_TEXTS, EMBEDDING_SECONDS, MODEL_TOKENS
+from app.platform.observability.metrics import (
+    EMBEDDED_TEXTS,
+    EMBEDDING_SECONDS,
+    MODEL_TOKENS,
+    embedding_model,
+)
 
 log = structlog.get_logger()
 
@@ -45,8 +50,9 @@ async def embed(embedder: Embedder, texts: Sequence[str]) -> Any:
     """
     started = perf_counter()
     vectors = await embedder.embed(texts)
-    EMBEDDED_TEXTS.labels(embedder.name).inc(len(texts))
-    EMBEDDING_SECONDS.labels(embedder.name).observe(perf_counter() - started)
+    model = embedding_model(embedder.name)
+    EMBEDDED_TEXTS.labels(model).inc(len(texts))
+    EMBEDDING_SECONDS.labels(model).observe(perf_counter() - started)
     return vectors
 
 

@@ -14,7 +14,7 @@ import structlog
 from app.memory.memories.bucket_repository import BucketRepository, VectorBucket
 from app.memory.memories.comparison_sql import MINIMUM_DIMENSION, candidates
 from app.platform.database.engine import Database
-from app.platform.observability.metrics import CODE_EVENTS, CODE_RECALL
+from app.platform.observability.metrics import CODE_EVENTS, CODE_RECALL, embedding_model
 
 log = structlog.get_logger()
 
@@ -145,7 +145,7 @@ class QuantisationService:
         bad = recall < SURE
         async with self._database.begin(tenant_id) as db:
             await BucketRepository(db, tenant_id).note_sample(bucket, recall, refused=bad)
-        CODE_RECALL.labels(bucket.model).observe(recall)
+        CODE_RECALL.labels(embedding_model(bucket.model)).observe(recall)
         if bad:
             rows = await self._run_batches(tenant_id, bucket, moved, coded=True)
             self._log_change("refused", tenant_id, bucket, rows)
@@ -206,7 +206,7 @@ class QuantisationService:
         return min((sum(some) / len(some) for some in shares.values() if some), default=1.0)
 
     def _log_change(self, event: str, tenant_id: str, bucket: VectorBucket, rows: int) -> None:
-        CODE_EVENTS.labels(bucket.model, event).inc()
+        CODE_EVENTS.labels(embedding_model(bucket.model), event).inc()
         log.info(
             "codes_changed",
             tenant_id=tenant_id,

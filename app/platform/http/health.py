@@ -2,11 +2,12 @@
 
 import asyncio
 import hmac
+import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter, Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from prometheus_client import CONTENT_TYPE_LATEST
 from pydantic import BaseModel
@@ -21,7 +22,7 @@ from app.platform.observability.metrics import exposition
 
 router = APIRouter(tags=["operations"])
 metrics_bearer = HTTPBearer(
-    auto_error=False, scheme_name="metrics", description="MEMORY_METRICS_TOKEN, when it is set."
+    auto_error=False, scheme_name="metrics", description="MEMORY_METRICS_TOKEN."
 )
 
 
@@ -30,7 +31,8 @@ class Probe:
     """State for probes and scrapers.
 
     Args:
-        metrics_token: the token that a scraper must send; None for no token.
+        metrics_token: the token that a scraper must send; None for no token, and then only
+            connections to a loopback address are answered.
         metrics_folder: shared with the other processes of the service, when there are any.
 
     """
@@ -59,7 +61,10 @@ class UnknownMetricsTokenError(UnauthenticatedError):
     title = "Metrics need their token"
 
     def __init__(self) -> None:
-        super().__init__("Send MEMORY_METRICS_TOKEN as `Authorization: Bearer <token>`.")
+        super().__init__(
+            "Send MEMORY_METRICS_TOKEN as `Authorization: Bearer <token>`. While it is not set, "
+            "metrics are shown on a loopback address alone."
+        )
 
 
 @router.get("/livez")
@@ -84,6 +89,7 @@ async def readyz(probe: ProbeDep) -> Readiness:
     },
 )
 async def metrics(
+    request: Request,
     probe: ProbeDep,
     credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(metrics_bearer)],
 ) -> Response:
@@ -96,6 +102,19 @@ async def metrics(
         given = credentials.credentials if credentials else ""
         if not hmac.compare_digest(given.encode(), token.encode()):
             raise UnknownMetricsTokenError
+    elif not is_loopback(request.scope.get("server")):
+        raise UnknownMetricsTokenError
     return Response(
         await asyncio.to_thread(exposition, probe.metrics_folder), media_type=CONTENT_TYPE_LATEST
     )
+
+
+def is_loopback(server: tuple[str, int | None] | None) -> bool:
+    """Whether only this machine reaches the address; that of a Unix socket is None."""
+    if server is None:
+        return True
+    host = server[0]
+    try:
+        return ipaddress.ip_address(host.partition("%")[0]).is_loopback
+    except ValueError:
+        return host == "localhost"

@@ -10,6 +10,7 @@ import sys
 from http import HTTPStatus
 from time import perf_counter
 from typing import Any
+from urllib.parse import urlsplit, urlunsplit
 
 import structlog
 from pydantic_core import from_json
@@ -32,6 +33,9 @@ comes back with its vectors."""
 
 CLIENT_GONE = 499
 """Never sent: counted and logged when the caller disconnected before the answer."""
+_SAFE = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
+"""No proxy or browser keeps what an answer says of somebody, or takes it for a page."""
+
 _QUIET = {"/livez", "/readyz", "/metrics"}
 
 
@@ -92,7 +96,7 @@ class RequestMiddleware:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 started_answer = True
-                message["headers"].append((b"x-request-id", request_id.encode()))
+                _complete(message["headers"], status, request_id)
             await send(message)
 
         IN_FLIGHT.inc()
@@ -178,6 +182,21 @@ def _naming_version(scope: Scope, send: Send) -> Send:
         await send({**message, "body": bytes(body)})
 
     return send_with_version
+
+
+def _complete(headers: list[tuple[bytes, bytes]], status: int, request_id: str) -> None:
+    """Add what every answer carries, and redirect to a path alone.
+
+    Starlette takes the host of a redirect from the request, where anybody may put one.
+    """
+    headers.append((b"x-request-id", request_id.encode()))
+    headers.extend(_SAFE)
+    if status != HTTPStatus.TEMPORARY_REDIRECT:
+        return
+    for place, (name, value) in enumerate(headers):
+        if name == b"location":
+            target = urlsplit(value)
+            headers[place] = (name, urlunsplit((b"", b"", target.path, target.query, b"")))
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

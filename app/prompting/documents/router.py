@@ -281,8 +281,6 @@ async def get_file_content(
             "Content-Type": file.content_type,
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(file.file_name, safe='')}",
             "Content-Length": str(file.size),
-            # An uploaded page must not run as a page of the service.
-            "X-Content-Type-Options": "nosniff",
         },
     )
 
