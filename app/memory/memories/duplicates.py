@@ -18,6 +18,7 @@ from app.memory.memories.candidates import (
 from app.memory.memories.models import Memory
 from app.memory.memories.record_repository import MemoryChange, snapshot
 from app.memory.memories.repository import MemoryRepository
+from app.memory.memories.save_repository import Stored
 from app.memory.memories.schemas import OnDuplicate
 from app.platform.database.base import new_id
 
@@ -35,46 +36,59 @@ class DuplicateCheck:
         self,
         memories: MemoryRepository,
         on_duplicate: OnDuplicate,
-        model: str,
         threshold: Callable[[str], float],
     ) -> None:
-        """Prepare for vectors of `model`; `threshold` is the similarity that nominates."""
+        """`threshold` is the similarity that nominates."""
         self._memories = memories
         self._on_duplicate = on_duplicate
-        self._model = model
         self._threshold = threshold
         self.archived: list[MemoryChange] = []
         """What `decide` archived on the way: for the history, with the reason EXPIRED."""
 
-    async def decide(self, bucket: Bucket, batch: Sequence[SaveCandidate]) -> dict[str, Memory]:
+    def floors(self, batch: Sequence[SaveCandidate]) -> list[float]:
+        """The similarity that nominates for each candidate; none where nothing is compared."""
+        if self._on_duplicate == "allow":
+            return []
+        return [self._threshold(candidate.content) for candidate in batch]
+
+    async def decide(
+        self, bucket: Bucket, batch: Sequence[SaveCandidate], stored: Stored
+    ) -> dict[str, Memory]:
         """Give every open candidate its event; new ones get the id they will have.
 
         Call it under the bucket's lock. A memory that no longer counts but keeps its text from
         being saved is archived.
+
+        Args:
+            stored: what `SaveRepository.read` found for the open ones, by their `floors`.
 
         Returns:
             The stored memories that have a candidate's statement already, by id. A candidate
             whose statement a hidden memory has is known without an id.
 
         """
-        return await self._decide(bucket, batch, archiving=True)
+        return await self._decide(bucket, batch, stored, archiving=True)
 
-    async def preview(self, bucket: Bucket, batch: Sequence[SaveCandidate]) -> dict[str, Memory]:
+    async def preview(
+        self, bucket: Bucket, batch: Sequence[SaveCandidate], stored: Stored
+    ) -> dict[str, Memory]:
         """As `decide`, but nothing is changed, and hidden memories are not compared."""
-        return await self._decide(bucket, batch, archiving=False)
+        return await self._decide(bucket, batch, stored, archiving=False)
 
     async def _decide(
-        self, bucket: Bucket, batch: Sequence[SaveCandidate], *, archiving: bool
+        self, bucket: Bucket, batch: Sequence[SaveCandidate], stored: Stored, *, archiving: bool
     ) -> dict[str, Memory]:
         undecided = [candidate for candidate in batch if candidate.event is None]
         if not undecided:
             return {}
-        known = await self._same_text(bucket, undecided, archiving=archiving)
+        known: dict[str, Memory] = {}
+        if stored.text_is_known:
+            known = await self._same_text(bucket, undecided, archiving=archiving)
         fresh = [candidate for candidate in undecided if candidate.event is None]
         for candidate in fresh:
             candidate.memory_id = new_id("mem")
         if self._on_duplicate != "allow":
-            known |= await self._same_meaning(bucket, fresh)
+            known |= await self._same_meaning(fresh, stored)
             await self._repeated_in_request(
                 [candidate for candidate in fresh if candidate.event is None]
             )
@@ -106,30 +120,29 @@ class DuplicateCheck:
         return known
 
     async def _same_meaning(
-        self, bucket: Bucket, fresh: Sequence[SaveCandidate]
+        self, fresh: Sequence[SaveCandidate], stored: Stored
     ) -> dict[str, Memory]:
-        near = await self._memories.neighbours(
-            bucket, [candidate.vector for candidate in fresh], self._model, limit=NEIGHBOURS
-        )
+        compared = [candidate for candidate in fresh if candidate.index in stored.near]
+        near = [stored.near[candidate.index] for candidate in compared]
         read = sum(len(text) for neighbours in near for _, text, _ in neighbours)
-        read += NEIGHBOURS * sum(len(candidate.content) for candidate in fresh)
-        twins = await read_text(read, nearest_duplicates, fresh, near, self._threshold)
-        met: dict[str, Memory] = {}
+        read += NEIGHBOURS * sum(len(candidate.content) for candidate in compared)
+        twins = await read_text(read, nearest_duplicates, compared, near, self._threshold)
         replaced: set[str] = set()
-        for candidate, same in zip(fresh, twins, strict=True):
+        met: set[str] = set()
+        for candidate, same in zip(compared, twins, strict=True):
             if same is None:
                 continue
             memory_id, _, similarity = same
             if self._on_duplicate == "return":
                 candidate.is_known(memory_id, similarity)
-                met[memory_id] = await self._memories.get(memory_id)
+                met.add(memory_id)
             elif self._on_duplicate == "reject":
                 candidate.reject_as_duplicate(memory_id, similarity)
             elif memory_id not in replaced:
                 # A memory has one successor; a second statement of the request is saved beside it.
                 candidate.replaces(memory_id, similarity)
                 replaced.add(memory_id)
-        return met
+        return await self._memories.get_all(met)
 
     async def _repeated_in_request(self, fresh: Sequence[SaveCandidate]) -> None:
         """An earlier statement of the request counts like a stored one."""

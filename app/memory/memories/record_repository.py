@@ -207,17 +207,7 @@ class RecordRepository:
     async def _publish(
         self, changes: Sequence[tuple[str, Mapping[str, Any]]], job_id: str | None
     ) -> None:
-        await OutboxRepository(self._db, self._tenant_id).publish(
-            [
-                Event(
-                    EVENT_TYPES[event],
-                    {name: about[name] for name in _EVENT_COLUMNS}
-                    | {"event": event, "job_id": job_id},
-                    user_id=about["user_id"],
-                )
-                for event, about in changes
-            ]
-        )
+        await OutboxRepository(self._db, self._tenant_id).publish(changed(changes, job_id))
 
     async def note_deletion(
         self,
@@ -349,17 +339,34 @@ class RecordRepository:
     async def decide(self, rows: Sequence[Mapping[str, Any]]) -> None:
         """Record the gate's decisions, and publish an event for each refusal."""
         await self._db.execute(insert(GateDecision), list(rows))
-        await OutboxRepository(self._db, self._tenant_id).publish(
-            [
-                Event("memory.rejected", _refusal(row), user_id=row["user_id"])
-                for row in rows
-                if row["verdict"] == "rejected" and not SILENT.issuperset(row["codes"])
-            ]
-        )
+        await OutboxRepository(self._db, self._tenant_id).publish(refusals(rows))
 
 
 SILENT: Final = {"nothing_found", "not_read"}
 """Codes of messages that nothing was proposed of: no refusal of anything."""
+
+
+def refusals(rows: Sequence[Mapping[str, Any]]) -> list[Event]:
+    """An event for each of the gate's decisions that refuses something."""
+    return [
+        Event("memory.rejected", _refusal(row), user_id=row["user_id"])
+        for row in rows
+        if row["verdict"] == "rejected" and not SILENT.issuperset(row["codes"])
+    ]
+
+
+def changed(
+    changes: Sequence[tuple[str, Mapping[str, Any]]], job_id: str | None = None
+) -> list[Event]:
+    """An event for each change: that of the history, and the memory it is about."""
+    return [
+        Event(
+            EVENT_TYPES[event],
+            {name: about[name] for name in _EVENT_COLUMNS} | {"event": event, "job_id": job_id},
+            user_id=about["user_id"],
+        )
+        for event, about in changes
+    ]
 
 
 def _line(change: MemoryChange) -> dict[str, Any]:

@@ -5,7 +5,7 @@ At the end, because the order locks the job's row: a transaction that locked mem
 could deadlock with one that deletes them.
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, Literal
@@ -154,12 +154,19 @@ class PendingProfiles:
     async def __call__(self, db: AsyncSession) -> None:
         """Order the jobs, sorted, so that two transactions cannot deadlock."""
         jobs = JobRepository(db, self._tenant_id)
+        for order in await self.orders(db):
+            await jobs.schedule(order)
+
+    async def orders(self, db: AsyncSession) -> list[Order]:
+        """What is to be ordered, sorted; nothing for users who are gone."""
         users = {owner_id for kind, owner_id in self._owners if kind == "user"}
         if self._gone:
             users = await UserRepository(db, Access(self._tenant_id)).present(users)
-        for owner in sorted(self._owners):
-            if owner[0] == "project" or owner[1] in users:
-                await jobs.schedule(derive_soon(owner, creator=self._actor))
+        return [
+            derive_soon(owner, creator=self._actor)
+            for owner in sorted(self._owners)
+            if owner[0] == "project" or owner[1] in users
+        ]
 
 
 def refresh_profiles(
@@ -203,17 +210,21 @@ class PendingGraphs:
             self._reworded.add(row["memory_id"])
 
     async def __call__(self, db: AsyncSession) -> None:
-        """Order the jobs, sorted; none for users who are gone."""
+        """Order the jobs, sorted, so that two transactions cannot deadlock."""
         jobs = JobRepository(db, self._tenant_id)
+        for order in await self.orders(db):
+            await jobs.schedule(order)
+
+    async def orders(self, db: AsyncSession) -> list[Order]:
+        """What is to be ordered, sorted; nothing for users who are gone."""
         users = {scope_id for scope, scope_id in self._read if scope == "user"}
         if users and self._gone:
             users = await UserRepository(db, Access(self._tenant_id)).present(users)
-        for bucket, ids in sorted(self._read.items()):
-            if bucket[0] != "user" or bucket[1] in users:
-                reworded = ids & self._reworded
-                await jobs.schedule(
-                    refresh_graph_soon(bucket, read=ids, reworded=reworded, creator=self._actor)
-                )
+        return [
+            refresh_graph_soon(bucket, read=ids, reworded=ids & self._reworded, creator=self._actor)
+            for bucket, ids in sorted(self._read.items())
+            if bucket[0] != "user" or bucket[1] in users
+        ]
 
 
 def pending_graphs(db: AsyncSession, tenant_id: str, actor: str | None) -> PendingGraphs:
@@ -222,3 +233,25 @@ def pending_graphs(db: AsyncSession, tenant_id: str, actor: str | None) -> Pendi
         _PENDING_GRAPHS, PendingGraphs(tenant_id, actor)
     )
     return pending
+
+
+async def take_orders(db: AsyncSession) -> list[Order]:
+    """What this transaction would order at its end, for its last statement to order instead."""
+    waiting = db.info.get(AT_END, {})
+    orders: list[Order] = []
+    for name in (_PENDING_PROFILES, _PENDING_GRAPHS):
+        if name in waiting:
+            orders += await waiting.pop(name).orders(db)
+    return orders
+
+
+def refresh_added(
+    db: AsyncSession, tenant_id: str, rows: Sequence[Mapping[str, Any]], actor: str | None
+) -> None:
+    """Have what new memories say read into graphs and profiles, if the transaction commits."""
+    if not rows:
+        return
+    refresh_profiles(db, tenant_id, rows, actor)
+    graphs = pending_graphs(db, tenant_id, actor)
+    for row in rows:
+        graphs.note(row, read=True)

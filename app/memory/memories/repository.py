@@ -21,7 +21,6 @@ from sqlalchemy import (
     or_,
     select,
     text,
-    true,
     update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
@@ -37,6 +36,7 @@ from app.memory.memories.searchable import NO_TERMS, characters, with_terms
 from app.memory.memories.visibility_sql import removable, removable_selection, visible
 from app.platform.database.engine import clock_of
 from app.platform.database.keyset import after
+from app.platform.database.locks import take_lock
 
 
 def current() -> ColumnElement[bool]:
@@ -128,8 +128,7 @@ class MemoryRepository:
         """One writer per bucket until the transaction ends, so that two near duplicates that
         arrive together see each other.
         """
-        name = f"{self._tenant_id}\x1f{scope}\x1f{scope_id}"
-        await self._db.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(name, 1))))
+        await take_lock(self._db, bucket_lock(self._tenant_id, scope, scope_id))
 
     async def get(self, memory_id: str, *, lock: bool = False, remove: bool = False) -> Memory:
         """A memory that the caller may see; with `remove` also one that it may remove unseen.
@@ -221,42 +220,21 @@ class MemoryRepository:
         await self._db.flush()
         await self._db.refresh(row)
 
-    async def neighbours(
-        self, row: Mapping[str, Any], vectors: Sequence[Any], model: str, *, limit: int
-    ) -> list[list[tuple[str, str, float]]]:
-        """For each vector the nearest current memories of the bucket, nearest first.
+    async def get_all(self, memory_ids: Iterable[str]) -> dict[str, Memory]:
+        """Memories that the caller may see, by id.
 
-        Args:
-            row: names the bucket; what the caller may not see is never met.
-            vectors: unit vectors of `model`.
-
-        Returns:
-            Per vector at most `limit` triples of id, content and cosine similarity.
+        Raises:
+            MemoryNotFoundError: one of them was deleted meanwhile.
 
         """
-        query = query_vectors(vectors)
-        similarity = -Memory.embedding.max_inner_product(query.c.vector)
-        near = (
-            select(Memory.memory_id, Memory.content, similarity.label("similarity"))
-            .where(
-                Memory.tenant_id == self._tenant_id,
-                current(),
-                visible(self._access),
-                Memory.embedding_model == model,
-                *bucket(row),
-            )
-            .order_by(similarity.desc())
-            .limit(limit)
-            .lateral("near")
-        )
-        rows = await self._db.execute(
-            select(query.c.place, near.c.memory_id, near.c.content, near.c.similarity)
-            .join(near, true())
-            .order_by(query.c.place, near.c.similarity.desc())
-        )
-        found: list[list[tuple[str, str, float]]] = [[] for _ in vectors]
-        for position, memory_id, content, likeness in rows:
-            found[position - 1].append((memory_id, content, float(likeness)))
+        wanted = list(memory_ids)
+        if not wanted:
+            return {}
+        rows = await self._db.scalars(select(Memory).where(self._mine(), self._among(wanted)))
+        found = {row.memory_id: row for row in rows}
+        for memory_id in wanted:
+            if memory_id not in found:
+                raise MemoryNotFoundError(memory_id)
         return found
 
     async def add_all(self, rows: list[dict[str, Any]]) -> list[Memory]:
@@ -418,6 +396,11 @@ class MemoryRepository:
             .group_by(*keys)
         )
         return rows.all()
+
+
+def bucket_lock(tenant_id: str, scope: str, scope_id: str) -> str:
+    """Name of the lock under which one transaction at a time decides about a bucket."""
+    return f"{tenant_id}\x1f{scope}\x1f{scope_id}"
 
 
 def query_vectors(vectors: Sequence[Any]) -> Subquery:

@@ -6,9 +6,7 @@ a lock, and two saves of one text end as one memory.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import asdict, dataclass
-from datetime import datetime
-from typing import Any
+from dataclasses import dataclass
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -16,32 +14,21 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.agents.agent_processors import Processing
 from app.identity.agents.embedders import Embedders, embed
 from app.identity.tenants.access import Principal
-from app.identity.tenants.repository import TenantRepository
 from app.identity.users.service import for_default_user
 from app.language.llm.embedder import Embedder
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.language.text.offload import read_text
-from app.memory.memories.amendments import end_predecessors, successor_begins, supersede
 from app.memory.memories.candidates import SaveCandidate, candidates, characters
-from app.memory.memories.conflict_repository import shown_memories
-from app.memory.memories.duplicates import EXPIRED, DuplicateCheck
 from app.memory.memories.errors import (
     DuplicateMemoryError,
     GateRejectedError,
 )
-from app.memory.memories.gate import Gate, verdict_row
+from app.memory.memories.gate import Gate
 from app.memory.memories.owner import MemoryOwner, ensure_owner, requested_owner
 from app.memory.memories.processors import before_store
-from app.memory.memories.record_repository import MemoryChange, RecordRepository, snapshot
-from app.memory.memories.repository import MemoryRepository
-from app.memory.memories.schemas import (
-    MemoryAdded,
-    MemoryCreate,
-    MemoryRead,
-    MemoryValidated,
-    Outcome,
-    Reason,
-)
+from app.memory.memories.repository import MemoryRepository, bucket_lock
+from app.memory.memories.save_transaction import SaveTransaction, outcome_of
+from app.memory.memories.schemas import MemoryAdded, MemoryCreate, MemoryValidated, Outcome
 from app.platform.observability.metrics import GATE_DECISIONS, MEMORY_EVENTS
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
@@ -120,8 +107,10 @@ class SaveService:
             await self._work.refuse_repeated(principal, key)
             raise
         single = not isinstance(body.messages, list)
-        async with self._work.write(principal, key) as unit:
-            results = await self._store(unit.db, principal, body, owner, batch, embedder)
+        lock = bucket_lock(principal.tenant_id, owner.scope, owner.scope_id)
+        async with self._work.write(principal, key, lock=lock) as unit:
+            saving = self._saving(unit.db, principal, body, owner, embedder)
+            results = await saving.store(batch)
             added = MemoryAdded(results=results, warnings=body.part_warnings)
             status = 201 if single and results[0].event in {"ADD", "SUPERSEDE"} else 200
             if single and results[0].event == "REJECT":
@@ -171,14 +160,15 @@ class SaveService:
         async with self._work.write(principal) as unit:
             for body, batch in zip(bodies, batches, strict=True):
                 owner = requested_owner(principal, body)
+                saving = self._saving(unit.db, principal, body, owner, embedder)
                 if dry_run:
                     await check_owner(unit.db, principal, owner, create=self._rules.auto_create)
-                    await self._duplicates(unit.db, principal, body, embedder).preview(
-                        asdict(owner), batch
-                    )
+                    await saving.preview(batch)
                     outcomes.append(_expected(batch[0]))
                 else:
-                    outcomes += await self._store(unit.db, principal, body, owner, batch, embedder)
+                    memories = MemoryRepository(unit.db, principal.access)
+                    await memories.lock_bucket(owner.scope, owner.scope_id)
+                    outcomes += await saving.store(batch, more_follow=True)
             await also(unit.db, outcomes)
         if not dry_run:
             _count([one for batch in batches for one in batch])
@@ -201,7 +191,7 @@ class SaveService:
         async with self._work.read(principal) as db:
             if any(candidate.event is None for candidate in batch):
                 await check_owner(db, principal, owner, create=self._rules.auto_create)
-            await self._duplicates(db, principal, body, embedder).preview(asdict(owner), batch)
+            await self._saving(db, principal, body, owner, embedder).preview(batch)
         return MemoryValidated(
             valid=all(candidate.event != "REJECT" for candidate in batch),
             results=[_expected(candidate) for candidate in batch],
@@ -213,71 +203,23 @@ class SaveService:
         chain = await self._processing.of_agent(principal, owner.agent_id)
         return await before_store(chain, principal, body, owner)
 
-    def _duplicates(
-        self, db: AsyncSession, principal: Principal, body: MemoryCreate, embedder: Embedder
-    ) -> DuplicateCheck:
-        return DuplicateCheck(
-            MemoryRepository(db, principal.access),
-            body.on_duplicate,
-            embedder.name,
-            self._rules.threshold(embedder),
-        )
-
-    async def _store(
+    def _saving(
         self,
         db: AsyncSession,
         principal: Principal,
         body: MemoryCreate,
         owner: MemoryOwner,
-        batch: list[SaveCandidate],
         embedder: Embedder,
-    ) -> list[Outcome]:
-        memories = MemoryRepository(db, principal.access)
-        records = RecordRepository(db, principal.access)
-        # From here on no other transaction decides about this bucket.
-        await memories.lock_bucket(owner.scope, owner.scope_id)
-        if any(candidate.event is None for candidate in batch):
-            # A known statement is answered only where it could also be saved.
-            await ensure_owner(db, principal, owner, create=self._rules.auto_create)
-        duplicates = self._duplicates(db, principal, body, embedder)
-        known = list((await duplicates.decide(asdict(owner), batch)).values())
-        shown = {
-            memory.memory_id: memory for memory in await shown_memories(db, principal.access, known)
-        }
-        await records.note(duplicates.archived, actor=principal.key_id, reason=EXPIRED)
-        fresh = [candidate for candidate in batch if candidate.event in {"ADD", "SUPERSEDE"}]
-        if fresh:
-            await TenantRepository(db, principal.tenant_id).note_model(embedder.name)
-            rows = [_row(candidate, body, owner, embedder.name, principal) for candidate in fresh]
-            replacing = [
-                (candidate, row)
-                for candidate, row in zip(fresh, rows, strict=True)
-                if candidate.event == "SUPERSEDE"
-            ]
-            if replacing:
-                begin = await successor_begins(memories, body.valid_from, body.valid_to)
-                for _, row in replacing:
-                    row["valid_from"] = begin
-            added = await memories.add_all(rows)
-            changes = [MemoryChange("ADD", None, snapshot(row)) for row in added]
-            shown |= {row.memory_id: MemoryRead.model_validate(row) for row in added}
-            for candidate, row in replacing:
-                changes += await _replace(db, memories, candidate, row["valid_from"])
-            await records.note(changes, actor=principal.key_id)
-        verdicts = {
-            candidate.index: _verdict(candidate, body, owner, principal)
-            for candidate in batch
-            if candidate.event != "SKIP"
-        }
-        if verdicts:
-            await records.decide(list(verdicts.values()))
-        decisions = {index: row["decision_id"] for index, row in verdicts.items()}
-        return [
-            _outcome(
-                candidate, shown.get(candidate.memory_id or ""), decisions.get(candidate.index)
-            )
-            for candidate in batch
-        ]
+    ) -> SaveTransaction:
+        return SaveTransaction(
+            db,
+            principal,
+            body,
+            owner,
+            embedder,
+            self._rules.threshold(embedder),
+            create=self._rules.auto_create,
+        )
 
 
 async def check_owner(
@@ -296,18 +238,6 @@ async def check_owner(
         await trial.rollback()
 
 
-async def _replace(
-    db: AsyncSession, memories: MemoryRepository, candidate: SaveCandidate, at: datetime
-) -> list[MemoryChange]:
-    """End what a stored candidate replaces, and keep that content as `previous`."""
-    old = await memories.get(candidate.duplicate_of or "", lock=True)
-    candidate.previous = old.content
-    return [
-        *await end_predecessors(db, memories, old, at),
-        await supersede(db, old, candidate.memory_id or "", at),
-    ]
-
-
 async def _embed(embedder: Embedder, batch: list[SaveCandidate]) -> None:
     open_ones = [candidate for candidate in batch if candidate.event is None]
     if open_ones:
@@ -316,74 +246,9 @@ async def _embed(embedder: Embedder, batch: list[SaveCandidate]) -> None:
             candidate.vector = vector
 
 
-def _row(
-    candidate: SaveCandidate,
-    body: MemoryCreate,
-    owner: MemoryOwner,
-    model: str,
-    principal: Principal,
-) -> dict[str, Any]:
-    given = body.model_dump(
-        include={
-            "memory_type", "attribute", "tier", "confidence", "source", "source_id", "evidence",
-            "visibility", "external_id", "valid_from", "valid_to", "expires_at",
-        }
-    )  # fmt: skip
-    return (
-        given
-        | asdict(owner)
-        | {
-            "tenant_id": principal.tenant_id,
-            "memory_id": candidate.memory_id,
-            "content": candidate.content,
-            "content_hash": candidate.content_hash,
-            "source_error": candidate.source_error,
-            "said_at": candidate.said_at,
-            "metadata_": candidate.metadata,
-            "embedding": candidate.vector,
-            "embedding_model": model,
-            "creator": principal.key_id,
-        }
-    )
-
-
-def _verdict(
-    candidate: SaveCandidate, body: MemoryCreate, owner: MemoryOwner, principal: Principal
-) -> dict[str, Any]:
-    return verdict_row(
-        principal,
-        owner=asdict(owner),
-        content=candidate.content,
-        source=body.source,
-        accepted=candidate.event in {"ADD", "SUPERSEDE"},
-        reasons=candidate.reasons,
-        memory_id=candidate.memory_id or candidate.duplicate_of,
-        event=candidate.event,
-        evidence=body.evidence,
-    )
-
-
-def _outcome(
-    candidate: SaveCandidate, memory: MemoryRead | None, decision_id: str | None
-) -> Outcome:
-    return Outcome(
-        index=candidate.index,
-        event=candidate.event or "ADD",
-        memory_id=candidate.memory_id,
-        memory=memory,
-        previous=candidate.previous,
-        similarity=candidate.similarity,
-        reasons=[
-            Reason(code=reason.code, detail=reason.detail, figures=dict(reason.figures))
-            for reason in candidate.reasons
-        ],
-        decision_id=decision_id,
-    )
-
-
 def _expected(candidate: SaveCandidate) -> Outcome:
     """The outcome of a candidate that was not saved: a new one has no id yet."""
-    outcome = _outcome(candidate, None, None)
+    outcome = outcome_of(candidate, None, None)
     if outcome.event in {"ADD", "SUPERSEDE"}:
         outcome.memory_id = None
     return outcome

@@ -7,9 +7,11 @@ waiting to happen; tests compare the two, and both with the policy.
 """
 
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from sqlalchemy import ColumnElement, and_, false, or_, true
+from sqlalchemy.dialects.postgresql.base import PGDialect
 
 from app.identity.projects.policy import MANAGING
 from app.identity.projects.repository import visible_project_ids
@@ -34,6 +36,27 @@ def visible(access: Access) -> ColumnElement[bool]:
         ),
     )
     return _fitting(access, mine, shared, knowledge=True)
+
+
+def visible_text(access: Access) -> str:
+    """The condition for the driver: `$1` is the tenant, `$2` and `$3` the agent and the user of
+    the key.
+    """
+    return _text(by_agent=access.agent_id is not None, by_user=access.user_id is not None)
+
+
+@cache
+def _text(*, by_agent: bool, by_user: bool) -> str:
+    tenant, agent, user = (f"\x1f{name}" for name in ("tenant", "agent", "user"))
+    named = Access(tenant, agent if by_agent else None, user if by_user else None)
+    compiled = visible(named).compile(
+        dialect=PGDialect(),  # type: ignore[no-untyped-call] # not annotated there
+        compile_kwargs={"literal_binds": True},
+    )
+    text = str(compiled)
+    for place, name in enumerate((tenant, agent, user), start=1):
+        text = text.replace(f"'{name}'", f"CAST(${place} AS text)")
+    return text
 
 
 def removable(access: Access, *, unseen: bool = True) -> ColumnElement[bool]:

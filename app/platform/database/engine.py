@@ -126,12 +126,15 @@ class Database:
         self._dispatch = dispatch
 
     @asynccontextmanager
-    async def begin(self, tenant_id: str, *, snapshot: bool = False) -> AsyncIterator[AsyncSession]:
+    async def begin(
+        self, tenant_id: str, *, snapshot: bool = False, first: str | None = None
+    ) -> AsyncIterator[AsyncSession]:
         """A transaction that sees one tenant; commits at the end, rolls back on any error.
 
         Args:
             tenant_id: the tenant.
             snapshot: read one snapshot throughout, without a time limit; nothing may be written.
+            first: a statement to send in the round trip that begins, such as one of `locks.py`.
 
         Raises:
             DatabaseUnavailableError, DatabaseBusyError: nothing was written; safe to retry.
@@ -139,6 +142,8 @@ class Database:
 
         """
         opening = f"{_SNAPSHOT if snapshot else 'BEGIN'}; {_name_tenant(tenant_id)}"
+        if first is not None:
+            opening += f"; {first}"
         try:
             connection, driver = await self._connect(opening)
             try:

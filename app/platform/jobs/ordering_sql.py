@@ -3,8 +3,8 @@
 from app.platform.jobs.models import LANE_BUSY, LIVE
 from app.platform.jobs.orders import CHANNEL
 
-# `$10` are the signals, `$11` the payload, `$12` the delay, `$13` the longest wait, `$15`
-# whether the order is urgent, `$16` the lane, `$17` the place in it. `{now}` is PostgreSQL's
+# `{signals}` to `{order}` are of the order that joins a live job `j`, `{longest}` is its longest
+# wait, `{urgent}` whether it is urgent, `{order}` its place in the lane. `{now}` is PostgreSQL's
 # clock, since those of servers and workers differ: never later than the time at which a worker
 # can first see the row. An INSERT reads it among the values of the new row, and the change of a
 # live one takes it from there; everywhere else it is a parameter.
@@ -13,40 +13,53 @@ from app.platform.jobs.orders import CHANNEL
 # after a failure keeps its time.
 _JOINED = """
     signals = CASE
-        WHEN j.status = 'running' OR CAST($10 AS varchar[]) <@ j.signals THEN j.signals
-        ELSE ARRAY(SELECT DISTINCT unnest(j.signals || CAST($10 AS varchar[])) ORDER BY 1) END,
-    payload = CASE WHEN j.status = 'running' THEN j.payload
-        ELSE j.payload || CAST($11 AS jsonb) END,
-    priority = least(j.priority, CAST($5 AS smallint)),
-    agent_id = coalesce($6, j.agent_id),
-    user_id = coalesce($7, j.user_id),
-    session_id = coalesce($8, j.session_id),
-    creator = coalesce($9, j.creator),
-    lane = CASE WHEN j.status = 'running' THEN j.lane ELSE coalesce($16, j.lane) END,
+        WHEN j.status = 'running' OR {signals} <@ j.signals THEN j.signals
+        ELSE ARRAY(SELECT DISTINCT unnest(j.signals || {signals}) ORDER BY 1) END,
+    payload = CASE WHEN j.status = 'running' THEN j.payload ELSE j.payload || {payload} END,
+    priority = least(j.priority, {priority}),
+    agent_id = coalesce({agent_id}, j.agent_id),
+    user_id = coalesce({user_id}, j.user_id),
+    session_id = coalesce({session_id}, j.session_id),
+    creator = coalesce({creator}, j.creator),
+    lane = CASE WHEN j.status = 'running' THEN j.lane ELSE coalesce({lane}, j.lane) END,
     lane_order = CASE WHEN j.status = 'running' THEN j.lane_order
-        ELSE least(j.lane_order, $17) END,
+        ELSE least(j.lane_order, {order}) END,
     due_at = CASE
         WHEN j.status = 'running' THEN j.due_at
-        WHEN CAST($15 AS boolean) THEN least(j.due_at, {now})
+        WHEN {urgent} THEN least(j.due_at, {now})
         WHEN j.deferred_reason IS NOT NULL OR j.due_at <= {now} THEN j.due_at
-        ELSE least({now} + CAST($12 AS interval), j.waiting_since + CAST($13 AS interval)) END,
-    deferred_reason = CASE WHEN j.status = 'running' OR NOT CAST($15 AS boolean)
+        ELSE least({now} + {delay}, j.waiting_since + {longest}) END,
+    deferred_reason = CASE WHEN j.status = 'running' OR NOT {urgent}
         THEN j.deferred_reason END,
     run_again = j.status = 'running',
     again_since = CASE WHEN j.status = 'running' THEN coalesce(j.again_since, {now}) END,
     again_signals = CASE WHEN j.status = 'running'
-        THEN ARRAY(SELECT DISTINCT unnest(j.again_signals || CAST($10 AS varchar[])) ORDER BY 1)
+        THEN ARRAY(SELECT DISTINCT unnest(j.again_signals || {signals}) ORDER BY 1)
         ELSE j.again_signals END,
     again_payload = CASE WHEN j.status = 'running'
-        THEN coalesce(j.again_payload, '{{}}') || CAST($11 AS jsonb) END,
-    again_lane_order = CASE WHEN j.status = 'running' THEN least(j.again_lane_order, $17) END,
+        THEN coalesce(j.again_payload, '{{}}') || {payload} END,
+    again_lane_order = CASE WHEN j.status = 'running' THEN least(j.again_lane_order, {order}) END,
     again_due_at = CASE
         WHEN j.status <> 'running' THEN NULL
-        WHEN CAST($15 AS boolean) THEN least(j.again_due_at, {now})
+        WHEN {urgent} THEN least(j.again_due_at, {now})
         WHEN j.again_due_at <= {now} THEN j.again_due_at
-        ELSE least({now} + CAST($12 AS interval),
-            coalesce(j.again_since, {now}) + CAST($13 AS interval)) END
+        ELSE least({now} + {delay}, coalesce(j.again_since, {now}) + {longest}) END
 """
+
+_GIVEN = {
+    "signals": "CAST($10 AS varchar[])",
+    "payload": "CAST($11 AS jsonb)",
+    "priority": "CAST($5 AS smallint)",
+    "agent_id": "$6",
+    "user_id": "$7",
+    "session_id": "$8",
+    "creator": "$9",
+    "lane": "$16",
+    "order": "$17",
+    "delay": "CAST($12 AS interval)",
+    "longest": "CAST($13 AS interval)",
+    "urgent": "CAST($15 AS boolean)",
+}
 
 # NOTIFY takes a lock of the whole cluster while its transaction commits, so only urgent
 # orders pay for it; other work is found when it is due.
@@ -63,12 +76,54 @@ VALUES ($1, $2, $3, $4, CAST($5 AS smallint), $6, $7, $8, $9, CAST($10 AS varcha
     CAST($11 AS jsonb), now() + least(CAST($12 AS interval), CAST($13 AS interval)), now(),
     CAST($14 AS smallint), CAST($16 AS varchar), CAST($17 AS timestamptz))
 ON CONFLICT (tenant_id, kind, key) WHERE {LIVE}
-DO UPDATE SET {_JOINED.format(now="excluded.waiting_since")} {_TOLD}
+DO UPDATE SET {_JOINED.format(now="excluded.waiting_since", **_GIVEN)} {_TOLD}
 """
 """Makes a job, or joins the live one; told apart by the id, `$2` being the new one's."""
 
+_OF_ROW = {
+    "now": "excluded.waiting_since",
+    "signals": "excluded.signals",
+    "payload": "excluded.payload",
+    "priority": "excluded.priority",
+    "agent_id": "excluded.agent_id",
+    "user_id": "excluded.user_id",
+    "session_id": "excluded.session_id",
+    "creator": "excluded.creator",
+    "lane": "excluded.lane",
+    "order": "excluded.lane_order",
+    "delay": "(SELECT asked.delay FROM asked WHERE asked.job_id = excluded.job_id)",
+    "longest": "(SELECT asked.longest FROM asked WHERE asked.job_id = excluded.job_id)",
+    "urgent": "false",
+}
+
+
+def order_many(orders: str, now: str) -> str:
+    """Two parts of a WITH that order what nobody waits for, as ORDER does, sorted by kind and key.
+
+    Args:
+        orders: the parameter with a list of `Order.row`, as JSON.
+        now: the parameter with the time at which the transaction began.
+
+    """
+    return f"""asked AS MATERIALIZED (
+    SELECT * FROM jsonb_to_recordset(CAST({orders} AS jsonb)) AS asked(job_id text, kind text,
+        key text, priority smallint, agent_id text, user_id text, session_id text, creator text,
+        signals varchar[], payload jsonb, delay interval, longest interval, max_attempts smallint,
+        lane text, lane_order timestamptz)
+), ordered AS (
+    INSERT INTO jobs AS j (tenant_id, job_id, kind, key, priority, agent_id, user_id, session_id,
+        creator, signals, payload, due_at, waiting_since, max_attempts, lane, lane_order)
+    SELECT CAST($1 AS text), job_id, kind, key, priority, agent_id, user_id, session_id, creator,
+        signals, payload, CAST({now} AS timestamptz) + least(delay, longest),
+        CAST({now} AS timestamptz), max_attempts, lane, lane_order
+    FROM asked ORDER BY kind, key
+    ON CONFLICT (tenant_id, kind, key) WHERE {LIVE}
+    DO UPDATE SET {_JOINED.format(**_OF_ROW)}
+)"""
+
+
 POSTPONE = f"""
-UPDATE jobs AS j SET {_JOINED.format(now="CAST($18 AS timestamptz)")}
+UPDATE jobs AS j SET {_JOINED.format(now="CAST($18 AS timestamptz)", **_GIVEN)}
 WHERE j.tenant_id = $1 AND j.kind = $3 AND j.key = $4 AND {LIVE}
     AND CAST($2 AS text) IS NOT NULL AND CAST($14 AS smallint) IS NOT NULL {_TOLD}
 """

@@ -1,7 +1,7 @@
 """Orders of jobs, the jobs they made or joined, and jobs that a worker has claimed."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -46,6 +46,21 @@ class Order:
     max_attempts: int = 8
     lane: str | None = None
     lane_order: datetime | None = None
+
+    def row(self, job_id: str) -> dict[str, Any]:
+        """The job that it makes, for `ordering_sql.order_many`. Nobody may wait for it.
+
+        Raises ValueError: it is urgent, or only joins a job.
+        """
+        if self.delay <= timedelta(0) or self.postpone_only:
+            raise ValueError("an order that somebody waits for is sent alone")
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values.pop("postpone_only")
+        return values | {
+            "job_id": job_id,
+            "signals": sorted(self.signals),
+            "payload": dict(self.payload),
+        }
 
 
 @dataclass(frozen=True, slots=True)

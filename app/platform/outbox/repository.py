@@ -3,33 +3,46 @@
 import json
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Text, bindparam, text
-from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.platform.database.base import new_id
+from app.platform.database.engine import driver_of
 from app.platform.outbox.events import EVERY_TYPE, Event
 
 # Webhooks are locked as the foreign key would do it later: one that is being deleted is
 # then left out here, where the key would fail the change itself.
-_SUBSCRIBED = text("""
-SELECT webhook_id, events, now() AS now FROM webhooks
-WHERE tenant_id = :tenant_id AND enabled AND webhook_id = coalesce(:webhook_id, webhook_id)
-ORDER BY webhook_id FOR KEY SHARE
-""").bindparams(bindparam("tenant_id", type_=Text), bindparam("webhook_id", type_=Text))
+_SUBSCRIBED = """
+SELECT webhooks.webhook_id, webhooks.events, now() AS now FROM webhooks
+WHERE webhooks.tenant_id = $1 AND webhooks.enabled {only}
+ORDER BY webhooks.webhook_id FOR KEY SHARE
+"""
+
+SUBSCRIBED: Final = _SUBSCRIBED.format(only="")
+"""Enabled webhooks of the tenant `$1`, for a statement that reads more at the same time."""
+
+_NAMED = _SUBSCRIBED.format(only="AND webhooks.webhook_id = $2")
 
 _COLUMNS = ("delivery_id", "webhook_id", "event_id", "event_type", "payload", "user_id")
 
-_INSERT = text(f"""
+_INSERT = f"""
 INSERT INTO webhook_deliveries (tenant_id, {", ".join(_COLUMNS)})
-SELECT :tenant_id, delivery_id, webhook_id, event_id, event_type, CAST(payload AS jsonb), user_id
-FROM unnest({", ".join(f":{name}" for name in _COLUMNS)}) AS pending({", ".join(_COLUMNS)})
-""").bindparams(
-    bindparam("tenant_id", type_=Text),
-    *(bindparam(name, type_=ARRAY(Text)) for name in _COLUMNS),
-)
+SELECT CAST($1 AS text), delivery_id, webhook_id, event_id, event_type, CAST(payload AS jsonb),
+    user_id
+FROM unnest(CAST($2 AS text[]), CAST($3 AS text[]), CAST($4 AS text[]), CAST($5 AS text[]),
+    CAST($6 AS text[]), CAST($7 AS text[])) AS pending({", ".join(_COLUMNS)})
+"""
+
+
+class Subscription(NamedTuple):
+    """An enabled webhook, locked against deletion, and the types of events that it wants."""
+
+    webhook_id: str
+    events: Sequence[str]
+
+    def wants(self, event: Event) -> bool:
+        return event.type in self.events or EVERY_TYPE in self.events
 
 
 class OutboxRepository:
@@ -45,39 +58,51 @@ class OutboxRepository:
         One statement when there is no webhook, two otherwise. Nothing is sent before the caller's
         transaction commits, and nothing when it rolls back.
         """
-        return len(await self._store(events, None)) if events else 0
+        if not events:
+            return 0
+        rows = await (await driver_of(self._db)).fetch(SUBSCRIBED, self._tenant_id)
+        if not rows:
+            return 0
+        subscriptions = [Subscription(row["webhook_id"], row["events"]) for row in rows]
+        return await self.publish_among(subscriptions, events, rows[0]["now"])
+
+    async def publish_among(
+        self, subscriptions: Sequence[Subscription], events: Sequence[Event], now: datetime
+    ) -> int:
+        """As `publish`, where the webhooks were read before in this transaction.
+
+        Args:
+            subscriptions: what `SUBSCRIBED` gives.
+            now: when the transaction began.
+
+        """
+        rows = []
+        for event in events:
+            wanting = [one.webhook_id for one in subscriptions if one.wants(event)]
+            rows += _deliveries(event, wanting, now)
+        await self._store(rows)
+        return len(rows)
 
     async def publish_to(self, webhook_id: str, event: Event) -> str | None:
         """Store a delivery of `event` for one webhook, whatever types it wants; its id.
 
         None when there is no such webhook, or it is disabled.
         """
-        delivery_ids = await self._store([event], webhook_id)
-        return delivery_ids[0] if delivery_ids else None
+        driver = await driver_of(self._db)
+        row = await driver.fetchrow(_NAMED, self._tenant_id, webhook_id)
+        if row is None:
+            return None
+        [delivery] = _deliveries(event, [webhook_id], row["now"])
+        await self._store([delivery])
+        return str(delivery[0])
 
-    async def _store(self, events: Sequence[Event], webhook_id: str | None) -> Sequence[str]:
-        """Store the events for the webhooks that want them; ids of the deliveries."""
-        values = {"tenant_id": self._tenant_id, "webhook_id": webhook_id}
-        webhooks = (await self._db.execute(_SUBSCRIBED, values)).all()
-        rows = [
-            row
-            for event in events
-            for row in _deliveries(
-                event,
-                [
-                    (webhook.webhook_id, webhook.now)
-                    for webhook in webhooks
-                    if webhook_id is not None or {event.type, EVERY_TYPE} & {*webhook.events}
-                ],
-            )
-        ]
+    async def _store(self, rows: Sequence[tuple[Any, ...]]) -> None:
         if rows:
-            columns = dict(zip(_COLUMNS, map(list, zip(*rows, strict=True)), strict=True))
-            await self._db.execute(_INSERT, {"tenant_id": self._tenant_id, **columns})
-        return [row[0] for row in rows]
+            columns = map(list, zip(*rows, strict=True))
+            await (await driver_of(self._db)).execute(_INSERT, self._tenant_id, *columns)
 
 
-def _deliveries(event: Event, webhooks: Sequence[tuple[str, datetime]]) -> list[tuple[Any, ...]]:
+def _deliveries(event: Event, webhook_ids: Sequence[str], now: datetime) -> list[tuple[Any, ...]]:
     """Rows of `webhook_deliveries`, one for each webhook, as `_COLUMNS` names them.
 
     A delivery's id sorts as its event's, so that events of one transaction are sent in their
@@ -101,5 +126,5 @@ def _deliveries(event: Event, webhooks: Sequence[tuple[str, datetime]]) -> list[
             ),
             event.user_id,
         )
-        for number, (webhook_id, now) in enumerate(webhooks, start=1)
+        for number, webhook_id in enumerate(webhook_ids, start=1)
     ]

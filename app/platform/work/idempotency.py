@@ -11,26 +11,16 @@ an application may choose the same key, and neither gets the other's answer.
 import hashlib
 import json
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import Final
 
 from pydantic import BaseModel
-from sqlalchemy import (
-    ForeignKey,
-    Index,
-    LargeBinary,
-    SmallInteger,
-    String,
-    delete,
-    func,
-    select,
-    text,
-)
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import ForeignKey, Index, LargeBinary, SmallInteger, String, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.errors import ConflictError, UnprocessableError
 from app.platform.database.base import Base, Id, TenantOwned
+from app.platform.database.engine import driver_of
 
 KEPT: Final = timedelta(hours=24)
 """How long an answer is kept under its key."""
@@ -58,6 +48,24 @@ class StoredAnswer(TenantOwned, Base):
     answer: Mapped[bytes] = mapped_column(LargeBinary)
     create_time: Mapped[datetime] = mapped_column(server_default=text("now()"))
     expires_at: Mapped[datetime]
+
+
+# A statement of its own: the snapshot of one that also looked would be older than the lock.
+_LOCK = "SELECT pg_try_advisory_xact_lock(hashtextextended($1, 0))"
+
+_OF_KEY = "WHERE tenant_id = $1 AND key_id = $2 AND idempotency_key = $3"
+
+_FIND = f"""
+SELECT request_hash, status, answer, expires_at <= now() AS expired FROM idempotency_keys {_OF_KEY}
+"""
+
+_FORGET = f"DELETE FROM idempotency_keys {_OF_KEY}"
+
+_KEEP = """
+INSERT INTO idempotency_keys (tenant_id, key_id, idempotency_key, user_id, request_hash, status,
+    answer, expires_at)
+VALUES ($1, $2, $3, $4, $5, $6, $7, now() + CAST($8 AS interval))
+"""
 
 
 class IdempotencyKeyReusedError(UnprocessableError):
@@ -121,21 +129,19 @@ class IdempotencyKey:
             RequestInProgressError: its first request is still running.
 
         """
-        name = json.dumps([self._tenant_id, self._key_id, self._key])
-        free = await db.scalar(
-            select(func.pg_try_advisory_xact_lock(func.hashtextextended(name, 0)))
-        )
-        if not free:
+        driver = await driver_of(db)
+        same_key = (self._tenant_id, self._key_id, self._key)
+        if not await driver.fetchval(_LOCK, json.dumps(same_key)):
             raise RequestInProgressError
-        row = await db.scalar(
-            select(StoredAnswer).where(*self._same_key(), StoredAnswer.expires_at > func.now())
-        )
+        row = await driver.fetchrow(_FIND, *same_key)
         if row is None:
-            await db.execute(delete(StoredAnswer).where(*self._same_key()))
             return
-        if row.request_hash != self._hash:
+        if row["expired"]:
+            await driver.execute(_FORGET, *same_key)
+            return
+        if row["request_hash"] != self._hash:
             raise IdempotencyKeyReusedError
-        raise ReplayedAnswer(row.status, row.answer)
+        raise ReplayedAnswer(row["status"], row["answer"])
 
     async def keep(
         self, db: AsyncSession, answer: BaseModel, *, status: int, user_id: str | None
@@ -149,25 +155,16 @@ class IdempotencyKey:
             user_id: the user whose content the answer may hold.
 
         """
-        await db.flush()
-        await db.execute(
-            insert(StoredAnswer).values(
-                tenant_id=self._tenant_id,
-                key_id=self._key_id,
-                idempotency_key=self._key,
-                user_id=user_id,
-                request_hash=self._hash,
-                status=status,
-                answer=answer.model_dump_json(by_alias=True).encode(),
-                expires_at=func.now() + KEPT,
-            )
-        )
-
-    def _same_key(self) -> tuple[Any, ...]:
-        return (
-            StoredAnswer.tenant_id == self._tenant_id,
-            StoredAnswer.key_id == self._key_id,
-            StoredAnswer.idempotency_key == self._key,
+        await (await driver_of(db)).execute(
+            _KEEP,
+            self._tenant_id,
+            self._key_id,
+            self._key,
+            user_id,
+            self._hash,
+            status,
+            answer.model_dump_json(by_alias=True).encode(),
+            KEPT,
         )
 
 

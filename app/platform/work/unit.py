@@ -12,6 +12,7 @@ from pydantic import BaseModel
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.platform.database.engine import Database
+from app.platform.database.locks import lock_statement, take_lock
 from app.platform.work.errors import MemoryDisabledError
 from app.platform.work.idempotency import IdempotencyKey
 
@@ -131,6 +132,7 @@ class Work:
         key: IdempotencyKey | None = None,
         *,
         while_disabled: bool = False,
+        lock: str | None = None,
     ) -> AsyncIterator[Unit]:
         """A transaction that writes: commits at the end of the block, rolls back on any error.
 
@@ -139,6 +141,8 @@ class Work:
             key: the request's idempotency key, if it has one; the block must answer.
             while_disabled: write while memory is switched off too: for what remembers nothing,
                 such as deletions, keys and tenants.
+            lock: name of a lock that the block holds from its beginning; it is waited for after
+                the key is claimed, so that a repetition is answered at once.
 
         Raises:
             MemoryDisabledError: the master switch is off.
@@ -149,7 +153,13 @@ class Work:
         """
         if not while_disabled:
             self.refuse_disabled()
-        async with self.database.begin(_tenant_id(caller)) as db, answering(db, key) as unit:
+        first = lock_statement(lock) if lock is not None and key is None else None
+        async with (
+            self.database.begin(_tenant_id(caller), first=first) as db,
+            answering(db, key) as unit,
+        ):
+            if lock is not None and first is None:
+                await take_lock(db, lock)
             yield unit
 
 

@@ -1,0 +1,176 @@
+"""What a save reads and writes: two statements, whatever the number of memories."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import numpy as np
+from pydantic_core import to_json
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.identity.tenants.access import Access
+from app.language.ranking.indexed_text import INDEX_COLUMNS
+from app.language.text.offload import read_text
+from app.memory.memories.candidates import NEIGHBOURS, Neighbour, SaveCandidate
+from app.memory.memories.owner import MemoryOwner
+from app.memory.memories.save_sql import KEPT, WRITE, read_statement
+from app.memory.memories.searchable import characters, row_terms
+from app.platform.database.base import new_id
+from app.platform.database.engine import driver_of
+from app.platform.jobs.orders import Order
+from app.platform.outbox.repository import Subscription
+
+_FIRST: Final[dict[str, Any]] = dict.fromkeys(KEPT) | {
+    "status": "active",
+    "evidence": [],
+    "metadata": {},
+    "version": 1,
+}
+"""A new memory where nothing is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is stored already and decides about the statements of a request.
+
+    Args:
+        now: when the transaction began.
+        owner_is_there: user and agent exist, are visible to the caller and may be written to;
+            sessions and projects are not looked at.
+        model_is_noted: the tenant has noted the model of the vectors.
+        text_is_known: an active memory of the bucket has one of the texts.
+        near: by index of the statement what is near enough to be a duplicate, nearest first.
+        subscriptions: enabled webhooks, locked against deletion.
+
+    """
+
+    now: datetime
+    owner_is_there: bool
+    model_is_noted: bool
+    text_is_known: bool
+    near: Mapping[int, Sequence[Neighbour]]
+    subscriptions: Sequence[Subscription]
+
+
+class SaveRepository:
+    """Memories that are saved. Never begins or ends a transaction; call it under the bucket's
+    lock.
+    """
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+
+    async def read(
+        self,
+        owner: MemoryOwner,
+        batch: Sequence[SaveCandidate],
+        model: str,
+        floors: Sequence[float],
+    ) -> Stored:
+        """What is stored that decides about `batch`, in one statement.
+
+        Args:
+            owner: names the bucket; what the caller may not see is never near.
+            batch: with vectors of `model`.
+            floors: the least similarity for each; none looks for nothing near.
+
+        """
+        compared = batch[: len(floors)]
+        vectors, dimension = _joined([candidate.vector for candidate in compared])
+        row = await (await driver_of(self._db)).fetchrow(
+            read_statement(self._access),
+            self._access.tenant_id,
+            self._access.agent_id,
+            self._access.user_id,
+            owner.scope,
+            owner.scope_id,
+            owner.user_id,
+            owner.agent_id,
+            [candidate.content_hash for candidate in batch],
+            vectors,
+            list(floors),
+            dimension,
+            model,
+            NEIGHBOURS,
+        )
+        near: dict[int, list[Neighbour]] = {}
+        for each in row["near"] or ():
+            found = near.setdefault(compared[each["place"] - 1].index, [])
+            found.append((each["memory_id"], each["content"], float(each["similarity"])))
+        return Stored(
+            row["now"],
+            row["owner_is_there"],
+            row["model_is_noted"],
+            row["text_is_known"],
+            near,
+            [Subscription(each["webhook_id"], each["events"]) for each in row["subscribed"] or ()],
+        )
+
+    async def write(
+        self,
+        rows: Sequence[Mapping[str, Any]],
+        verdicts: Sequence[Mapping[str, Any]],
+        orders: Sequence[Order],
+        *,
+        actor: str,
+        now: datetime,
+    ) -> list[dict[str, Any]]:
+        """Store new memories with their history, verdicts and orders of jobs, in one statement.
+
+        Args:
+            rows: values by column, of what the history keeps, and `content_hash`, `embedding`.
+            now: when the transaction began.
+
+        Returns:
+            The memories as the history keeps them, in order.
+
+        """
+        kept = [_kept(row, now) for row in rows]
+        words = await read_text(characters(rows), _words, rows)
+        vectors, dimension = _joined([row["embedding"] for row in rows])
+        found = await (await driver_of(self._db)).fetch(
+            WRITE,
+            self._access.tenant_id,
+            to_json(kept).decode(),
+            [row["content_hash"] for row in rows],
+            vectors,
+            dimension,
+            *words,
+            [new_id("his") for _ in rows],
+            actor,
+            to_json(verdicts).decode(),
+            to_json([order.row(new_id("job")) for order in orders]).decode(),
+            now,
+        )
+        metadata = {row["memory_id"]: row["metadata"] for row in found}
+        return [one | {"metadata": metadata.get(one["memory_id"], {})} for one in kept]
+
+
+def _kept(row: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+    values = _FIRST | {name: row[name] for name in KEPT if name in row}
+    values |= {"create_time": now, "update_time": now}
+    return {
+        name: value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value
+        for name, value in values.items()
+    }
+
+
+def _words(rows: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
+    """What the analyser makes of the memories, by column."""
+    terms = [
+        row_terms(row["content"], row["metadata"], row["valid_from"], row["said_at"])
+        for row in rows
+    ]
+    return [
+        [each[name].to_text() if name == "terms" else each[name] for each in terms]
+        for name in INDEX_COLUMNS
+    ]
+
+
+def _joined(vectors: Sequence[Any]) -> tuple[list[float], int]:
+    """Vectors one behind the other, and the dimension of each."""
+    if not vectors:
+        return [], 0
+    return np.concatenate(vectors).tolist(), len(vectors[0])
