@@ -82,6 +82,10 @@ REMOVED: Final = frozenset(
 """Settings of an earlier release, whose values are built in."""
 
 
+EMBEDDED_CONNECTIONS: Final = 120
+"""What the embedded PostgreSQL keeps for the service; commands have some more."""
+
+
 class Settings(BaseSettings):
     """The configuration of one process; frozen, read once, passed on."""
 
@@ -100,7 +104,7 @@ class Settings(BaseSettings):
     data_dir: Path | None = None
     host: str = "127.0.0.1"
     port: Annotated[int, Ge(0), Le(65535)] = 8000
-    workers: Annotated[int, Ge(1), Le(64)] = 1
+    workers: Annotated[int, Ge(0), Le(64)] = 1
     database_pool_size: Annotated[int, Ge(1), Le(100)] = 6
     read_in_transactions: bool = False
     shutdown_seconds: Annotated[int, Ge(1), Le(300)] = 30
@@ -208,13 +212,20 @@ class Settings(BaseSettings):
         if self.database_url is None and self.migration_url is not None:
             msg = "MEMORY_MIGRATION_URL needs DATABASE_URL beside it."
             raise ValueError(msg)
-        if self.database_url is None and self.workers > 1:
+        wanted = (self.workers + 1) * 2 * self.database_pool_size
+        if self.database_url is None and self.workers > 1 and wanted > EMBEDDED_CONNECTIONS:
             msg = (
-                "MEMORY_WORKERS above 1 needs DATABASE_URL: the embedded PostgreSQL belongs to "
-                "one process."
+                f"The embedded PostgreSQL has {EMBEDDED_CONNECTIONS} connections, and twice "
+                "MEMORY_DATABASE_POOL_SIZE for each of MEMORY_WORKERS and the background work "
+                f"are {wanted}: lower one of them."
             )
             raise ValueError(msg)
         return self
+
+    @property
+    def several_processes(self) -> bool:
+        """Whether `kemem serve` is more than one process of its own."""
+        return self.workers > 1 or (self.workers == 1 and self.worker_enabled)
 
     @property
     def embedded(self) -> bool:

@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from app.cli.json_file import JsonFileOption, refuse_missing_folder
-from app.cli.opening import run, settings_with
+from app.cli.opening import run
+from app.cli.options import settings_with
 from app.evaluation.calibration import calibrate
 
 ModelOption = Annotated[

@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 from app.cli.evaluation_options import service_meant
-from app.cli.opening import DataDirOption, run, settings_with
+from app.cli.opening import run
+from app.cli.options import DataDirOption, settings_with
 from app.evaluation.api import open_api
 from app.evaluation.demo_locomo import play_locomo
 from app.evaluation.demo_story import play_story

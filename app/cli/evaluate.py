@@ -32,7 +32,8 @@ from app.cli.evaluation_options import (
     settings_of,
 )
 from app.cli.json_file import JsonFileOption, refuse_missing_folder
-from app.cli.opening import DataDirOption, run, settings_with
+from app.cli.opening import run
+from app.cli.options import DataDirOption, settings_with
 from app.evaluation.answer_measurement import measure_answers
 from app.evaluation.conversation_measurement import measure_conversations
 from app.evaluation.dataset import for_a_reader

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.cli.first_key import key_file, read_key
-from app.cli.opening import data_dir_of
+from app.cli.options import data_dir_of
 from app.console import UNUSABLE, fail
 from app.errors import ConfigurationError
 from app.evaluation.answer_measurement import Wishes

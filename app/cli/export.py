@@ -12,7 +12,7 @@ import typer
 from app.cli.demo import KeyOption, UrlOption
 from app.cli.evaluation_options import service_meant
 from app.cli.import_ import told_failures
-from app.cli.opening import DataDirOption, settings_with
+from app.cli.options import DataDirOption, settings_with
 from app.console import UNUSABLE, err, fail, progress
 from kemem import Memory
 

@@ -12,7 +12,7 @@ import typer
 
 from app.cli.demo import KeyOption, UrlOption
 from app.cli.evaluation_options import service_meant
-from app.cli.opening import DataDirOption, JsonOption, settings_with
+from app.cli.options import DataDirOption, JsonOption, settings_with
 from app.console import REFUSED, UNUSABLE, err, fail, print_json, progress
 from kemem import Memory
 from kemem.errors import ApiError, KememError

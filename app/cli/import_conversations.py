@@ -18,7 +18,7 @@ from app.cli.conversation_records import Record, UnreadableError, records_of
 from app.cli.demo import KeyOption, UrlOption
 from app.cli.evaluation_options import service_meant
 from app.cli.import_ import told_failures
-from app.cli.opening import DataDirOption, JsonOption, settings_with
+from app.cli.options import DataDirOption, JsonOption, settings_with
 from app.console import REFUSED, UNUSABLE, err, fail, print_json, progress
 from app.conversation.messages.schemas import BATCH
 from app.platform.values.fields import Id

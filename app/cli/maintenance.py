@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from app.cli.opening import DataDirOption, open_console_database, run, settings_with, with_kept_key
+from app.cli.opening import open_console_database, run
+from app.cli.options import DataDirOption, settings_with, with_kept_key
 from app.console import REFUSED, err, print_table, progress
 from app.deployment import open_catalogue, stripped_tags
 from app.errors import ConfigurationError, DomainError

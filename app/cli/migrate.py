@@ -10,7 +10,8 @@ from typing import Annotated
 import typer
 from alembic import command
 
-from app.cli.opening import DataDirOption, open_dsn, run, settings_with
+from app.cli.opening import open_dsn, run
+from app.cli.options import DataDirOption, settings_with
 from app.console import print_json
 from app.main import create_app
 from app.platform.database.migrate import (

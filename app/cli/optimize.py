@@ -5,7 +5,8 @@ from typing import Annotated
 import typer
 
 from app.cli.maintenance import DryRunOption, tenant_ids
-from app.cli.opening import DataDirOption, open_console_database, run, settings_with
+from app.cli.opening import open_console_database, run
+from app.cli.options import DataDirOption, settings_with
 from app.console import print_table, progress
 from app.memory.memories.quantisation import QuantisationResult, QuantisationService, refused
 from app.settings import Settings

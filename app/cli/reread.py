@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from app.cli.maintenance import tenant_ids
-from app.cli.opening import DataDirOption, open_console_dsn, run, settings_with
+from app.cli.opening import open_console_dsn, run
+from app.cli.options import DataDirOption, settings_with
 from app.console import REFUSED, UNUSABLE, err, fail, print_table, progress
 from app.conversation.sessions.errors import SessionNotFoundError
 from app.errors import DomainError

@@ -6,13 +6,8 @@ from typing import Annotated, Literal
 
 import typer
 
-from app.cli.opening import (
-    DataDirOption,
-    JsonOption,
-    open_tenant_service,
-    run,
-    settings_with,
-)
+from app.cli.opening import open_tenant_service, run
+from app.cli.options import DataDirOption, JsonOption, settings_with
 from app.console import print_json, print_record, print_table
 from app.identity.tenants.schemas import (
     KeyCreate,

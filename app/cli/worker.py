@@ -9,7 +9,8 @@ from datetime import timedelta
 
 import uvloop
 
-from app.cli.opening import open_dsn, settings_with
+from app.cli.opening import open_dsn
+from app.cli.options import settings_with
 from app.errors import ConfigurationError
 from app.platform.jobs.worker import Worker
 from app.platform.observability.logging import configure_logging

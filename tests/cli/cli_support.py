@@ -1,5 +1,6 @@
 """Running `kemem` as people do: processes of their own, and services to stop and to kill."""
 
+import json
 import os
 import re
 import signal
@@ -10,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import psutil
@@ -100,6 +102,24 @@ class Service:
             for one in (child, *child.children())
         ]
 
+    def log(self, event: str) -> list[dict[str, Any]]:
+        """The log lines of one event, so far."""
+        lines = (json.loads(line) for line in self.errors.read_text().splitlines())
+        return [line for line in lines if line["event"] == event]
+
+    def processes(self) -> dict[str, int]:
+        """Pids of the processes that the fork server keeps running, by name."""
+        return {line["process"]: line["pid"] for line in self.log("process_started")}
+
+    def fork_server(self) -> int:
+        children = psutil.Process(self.process.pid).children()
+        (pid,) = (one.pid for one in children if one.name() != "postgres")
+        return pid
+
+    def everything(self) -> list[int]:
+        """Pids of all processes but the first."""
+        return [one.pid for one in psutil.Process(self.process.pid).children(recursive=True)]
+
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Stop it in good order; the exit code."""
         self.process.send_signal(number)
@@ -141,3 +161,22 @@ def embedded(data_dir: Path, *arguments: str, **options: Mapping[str, str]) -> I
     """`serving` with the PostgreSQL of `data_dir`."""
     with serving(data_dir, "--data-dir", str(data_dir), *arguments, **options) as service:
         yield service
+
+
+def assert_counted_together(service: Service) -> None:
+    """Whichever process is asked, /metrics counts the requests of all."""
+
+    def asked() -> list[float]:
+        return [
+            float(line.rsplit(" ", 1)[1])
+            for line in httpx.get(f"{service.address}/metrics", trust_env=False).text.splitlines()
+            if line.startswith("kemem_requests_total{") and '"/livez"' in line
+        ]
+
+    for _ in range(40):
+        assert httpx.get(f"{service.address}/livez", trust_env=False).status_code == 200
+    assert [asked() for _ in range(8)] == [[40.0]] * 8
+    text = httpx.get(f"{service.address}/metrics", trust_env=False).text
+    found = re.search(r"^process_resident_memory_bytes (\S+)$", text, re.MULTILINE)
+    pids = [service.process.pid, *service.processes().values()]
+    assert float(found[1]) > max(psutil.Process(pid).memory_info().rss for pid in pids)

@@ -8,7 +8,14 @@ import sys
 
 import httpx
 import pytest
-from cli_support import Service, environment, eventually, kemem, serving
+from cli_support import (
+    Service,
+    assert_counted_together,
+    environment,
+    eventually,
+    kemem,
+    serving,
+)
 
 from tests.support.databases import new_database
 
@@ -39,20 +46,6 @@ async def test_an_older_schema_is_refused_until_it_is_migrated(postgres, folder)
         assert "kem_" in created.stdout
 
     await asyncio.to_thread(play)
-
-
-def assert_counted_together(service):
-    def asked():
-        return [
-            float(line.rsplit(" ", 1)[1])
-            for line in httpx.get(f"{service.address}/metrics", trust_env=False).text.splitlines()
-            if line.startswith("kemem_requests_total{") and '"/livez"' in line
-        ]
-
-    for _ in range(40):
-        assert httpx.get(f"{service.address}/livez", trust_env=False).status_code == 200
-    # Either worker answers some of these, and both say the same.
-    assert [asked() for _ in range(8)] == [[40.0]] * 8
 
 
 async def test_several_workers_serve_one_port_and_drain(dsn, folder):

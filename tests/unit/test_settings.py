@@ -150,7 +150,10 @@ class TestRefusals:
                 {"MEMORY_RERANK_API_KEY": "hunter2"},
                 ["MEMORY_RERANK_API_KEY", "MEMORY_RERANK_MODEL"],
             ),
-            ({"MEMORY_WORKERS": "2"}, ["MEMORY_WORKERS", "DATABASE_URL"]),
+            (
+                {"MEMORY_WORKERS": "9", "MEMORY_DATABASE_POOL_SIZE": "7"},
+                ["MEMORY_WORKERS", "MEMORY_DATABASE_POOL_SIZE"],
+            ),
         ],
     )
     def test_two_that_contradict_each_other(
@@ -160,6 +163,33 @@ class TestRefusals:
 
         assert all(name in sentence for name in names), sentence
         assert sentence.endswith(".")
+
+    @pytest.mark.parametrize(
+        "variables",
+        [
+            {"MEMORY_WORKERS": "9", "MEMORY_DATABASE_POOL_SIZE": "6"},  # All 120 connections.
+            {"MEMORY_WORKERS": "1", "MEMORY_DATABASE_POOL_SIZE": "100"},  # Of which few are used.
+            {"MEMORY_WORKERS": "10", "DATABASE_URL": "postgresql://o@db/k"},
+        ],
+    )
+    def test_processes_that_the_database_has_connections_for(
+        self, variables: dict[str, str]
+    ) -> None:
+        assert load(**variables).workers == int(variables["MEMORY_WORKERS"])
+
+    @pytest.mark.parametrize(
+        ("variables", "several"),
+        [
+            ({}, True),
+            ({"MEMORY_WORKER_ENABLED": "false"}, False),
+            ({"MEMORY_WORKERS": "0"}, False),
+            ({"MEMORY_WORKERS": "2", "MEMORY_WORKER_ENABLED": "false"}, True),
+        ],
+    )
+    def test_background_work_has_a_process_of_its_own(
+        self, variables: dict[str, str], several: bool
+    ) -> None:
+        assert load(**variables).several_processes is several
 
     @pytest.mark.parametrize(
         ("name", "value"),

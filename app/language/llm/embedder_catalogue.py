@@ -17,13 +17,13 @@ from app.language.llm.embedder import Embedder
 from app.language.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
 from app.language.llm.openai_client import connect
 from app.language.llm.openai_embedder import OpenAIEmbedder, OpenAILimits
-from app.language.llm.wordllama_embedder import DIMENSION, MODEL, WordLlamaEmbedder
+from app.language.llm.wordllama_embedder import DIMENSION, WordLlamaEmbedder
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI
 
 
-_WORDLLAMA: Final = f"wordllama/{MODEL}"
+_WORDLLAMA: Final = WordLlamaEmbedder.handle
 _OPENAI: Final = re.compile(r"openai/(?P<model>[\x21-\x7e]{1,128})")
 # A model's own name may hold colons (`nomic-embed-text:latest`), so the last one counts.
 _NAME: Final = re.compile(r"(?P<handle>[\x21-\x7e]{1,200}):(?P<dimension>[1-9][0-9]{0,4})")

@@ -24,6 +24,7 @@ from app.platform.embedded.accounts import Account, ServerLog, ended, spawn
 from app.platform.embedded.binaries import Binaries
 from app.platform.embedded.predecessors import clear_the_way
 from app.platform.embedded.sockets import PORT, SocketFolder, prepare_socket_folder
+from app.settings import EMBEDDED_CONNECTIONS
 
 log = structlog.get_logger(__name__)
 
@@ -42,7 +43,7 @@ SETTINGS = {
     "listen_addresses": "",
     "port": str(PORT),
     "unix_socket_permissions": "0700",
-    "max_connections": "60",
+    "max_connections": str(EMBEDDED_CONNECTIONS + 20),
     "shared_buffers": "128MB",
     "max_wal_size": "512MB",
     "fsync": "on",

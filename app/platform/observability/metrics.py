@@ -1,5 +1,7 @@
 """What Prometheus can scrape; names and labels are bounded, and none holds an id."""
 
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -8,10 +10,14 @@ from prometheus_client import (
     Counter,
     Gauge,
     Histogram,
+    Metric,
     disable_created_metrics,
     generate_latest,
 )
+from prometheus_client.metrics_core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
+from typing_extensions import override
 
 # When each series began: a third of the answer, and nothing reads it.
 disable_created_metrics()  # type: ignore[no-untyped-call]  # theirs
@@ -142,8 +148,36 @@ def exposition(folder: Path | None) -> bytes:
         return generate_latest()
     for path in folder.glob("gauge_live*_*.db"):
         # Requests of a process that died are no longer in flight.
-        if not psutil.pid_exists(int(path.stem.rsplit("_", 1)[1])):
+        if not psutil.pid_exists(_pid(path)):
             path.unlink(missing_ok=True)
     registry = CollectorRegistry()
     MultiProcessCollector(registry, str(folder))  # type: ignore[no-untyped-call]  # theirs
+    registry.register(_Processes({_pid(path) for path in folder.glob("*.db")}))
     return generate_latest(registry)
+
+
+def _pid(path: Path) -> int:
+    """The process that writes the file."""
+    return int(path.stem.rsplit("_", 1)[1])
+
+
+class _Processes(Collector):
+    """CPU and memory of several processes, under the names that one alone has for its own."""
+
+    def __init__(self, pids: Iterable[int]) -> None:
+        self._pids = pids
+
+    @override
+    def collect(self) -> Iterator[Metric]:
+        cpu, resident = 0.0, 0
+        for pid in self._pids:
+            with suppress(psutil.NoSuchProcess):
+                process = psutil.Process(pid)
+                times = process.cpu_times()
+                cpu += times.user + times.system
+                resident += process.memory_info().rss
+        yield CounterMetricFamily("process_cpu_seconds", "CPU time of all processes.", value=cpu)
+        yield GaugeMetricFamily(
+            "process_resident_memory_bytes", "Resident memory, summed over processes.",
+            value=resident,
+        )  # fmt: skip

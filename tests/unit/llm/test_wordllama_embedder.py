@@ -4,6 +4,8 @@ import asyncio
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ from test_embedder_contract import TEXTS
 
 from app.errors import ConfigurationError
 from app.language.llm.embedder import EmbeddingUse
-from app.language.llm.wordllama_embedder import INLINE_BYTES, WordLlamaEmbedder
+from app.language.llm.wordllama_embedder import INLINE_BYTES, WordLlamaEmbedder, _numbers
 
 OWN_ANSWERS = """
 import sys, pathlib, numpy, wordllama
@@ -71,6 +73,39 @@ async def test_a_chunked_batch_is_the_same_as_one_by_one(wordllama: WordLlamaEmb
 
     alone = np.concatenate([await wordllama.embed([text]) for text in texts])
     assert together == pytest.approx(alone, abs=1e-6)
+
+
+def test_every_number_of_half_precision_is_read_exactly():
+    bits = np.arange(-(2**15), 2**15, dtype=np.int16)
+    exact = bits.view(np.float16).astype(np.float32)
+    finite = np.isfinite(exact)
+
+    assert np.array_equal(_numbers(bits[finite]), exact[finite])
+
+
+def test_a_table_of_another_form_is_refused(tmp_path: Path, sys_path: list[str]):
+    folder = tmp_path / "other_wordllama"
+    (folder / "weights").mkdir(parents=True)
+    (folder / "tokenizers").mkdir()
+    (folder / "__init__.py").touch()
+    source = Path(find_spec("wordllama").submodule_search_locations[0])
+    tokenizer = "tokenizers/l2_supercat_tokenizer_config.json"
+    (folder / tokenizer).symlink_to(source / tokenizer)
+    header = b'{"embedding.weight":{"dtype":"F32","shape":[2,256],"data_offsets":[0,2048]}}'
+    (folder / "weights/l2_supercat_256.safetensors").write_bytes(
+        len(header).to_bytes(8, "little") + header + bytes(2048)
+    )
+    sys_path.append(str(tmp_path))
+
+    with pytest.raises(ConfigurationError, match=r"not the table of wordllama 0\.4"):
+        WordLlamaEmbedder.load("other_wordllama")
+
+
+@pytest.fixture
+def sys_path() -> Iterator[list[str]]:
+    before = list(sys.path)
+    yield sys.path
+    sys.path[:] = before
 
 
 def test_a_missing_package_says_how_to_mend_it():

@@ -1,0 +1,56 @@
+"""Options that several commands have, and the settings with them."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from pydantic import SecretStr
+
+from app.errors import ConfigurationError
+from app.platform.embedded.data_folder import default_data_dir, ensure_secret_key, open_data_folder
+from app.settings import Settings, load_settings
+
+DataDirOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-dir",
+        help="Folder of the embedded PostgreSQL; MEMORY_DATA_DIR, else the user's data folder, "
+        "when left out.",
+        show_default=False,
+    ),
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+
+
+def settings_with(**options: Any) -> Settings:
+    """The settings, with the options somebody gave on top.
+
+    Raises:
+        ConfigurationError: one sentence says what to mend.
+
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    settings = load_settings(**given)
+    if "data_dir" in given and not settings.embedded:
+        raise ConfigurationError(
+            "--data-dir is for the embedded PostgreSQL, and DATABASE_URL names another: leave "
+            "one of them out."
+        )
+    if given.get("data_dir") == Path():
+        # An unset shell variable would spread a database over the current folder.
+        raise ConfigurationError("--data-dir needs a folder of its own, such as ./kemem-data.")
+    return settings
+
+
+def data_dir_of(settings: Settings) -> Path:
+    """Where the embedded service keeps everything."""
+    return settings.data_dir or default_data_dir()
+
+
+def with_kept_key(settings: Settings) -> Settings:
+    """Settings of the embedded service: the key of its folder decrypts, and encrypts if
+    MEMORY_SECRET_KEY is not set.
+    """
+    kept = ensure_secret_key(open_data_folder(data_dir_of(settings)))
+    keys = ",".join([*settings.secret_keys, kept])
+    return settings.model_copy(update={"secret_key": SecretStr(keys)})
