@@ -42,6 +42,7 @@ from app.memory.memories.save_service import SaveRules
 from app.memory.memories.search_service import SearchRanks
 from app.memory.memories.uses import MemoryUse
 from app.platform.database.engine import Database, open_database
+from app.platform.database.logins import refuse_owner_login
 from app.platform.database.migrate import check_schema
 from app.platform.plugins.catalogue import allowed_processors
 from app.platform.plugins.runner import processors_of
@@ -114,6 +115,8 @@ async def open_runtime(
 
     """
     await check_schema(dsn)
+    if not settings.allow_owner_login:
+        await refuse_owner_login(dsn)
     async with (
         open_providers(settings) as providers,
         open_database(

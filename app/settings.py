@@ -101,6 +101,7 @@ class Settings(BaseSettings):
     # --- where it runs
     database_url: SecretStr | None = Field(default=None, validation_alias="DATABASE_URL")
     migration_url: SecretStr | None = None
+    allow_owner_login: bool = False
     data_dir: Path | None = None
     host: str = "127.0.0.1"
     port: Annotated[int, Ge(0), Le(65535)] = 8000

@@ -22,6 +22,7 @@ from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
 from app.language.text.normal_forms import content_hash
 from app.memory.memories.searchable import row_terms
 from app.platform.database.base import new_id
+from app.platform.database.logins import ensure_serving_login
 from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
@@ -66,8 +67,10 @@ async def open_cluster() -> AsyncIterator[Cluster]:
     try:
         async with EmbeddedPostgres(folder / "data") as server:
             await upgrade(server.dsn)
+            await ensure_serving_login(server.urls)
+            serving = server.urls.serving
             settings = Settings(_env_file=None)
-            async with open_runtime(settings, server.dsn) as runtime:
+            async with open_runtime(settings, serving) as runtime:
                 tenants = Factory(runtime).get(TenantService)
                 made = await tenants.add(TenantCreate(tenant_id=TENANT, tenant_name="Bench"))
             owner = await asyncpg.connect(server.superuser_dsn)
@@ -79,7 +82,7 @@ async def open_cluster() -> AsyncIterator[Cluster]:
                 )
             finally:
                 await owner.close()
-            yield Cluster(server.dsn, server.superuser_dsn, str(made.key.key), server.pid or 0)
+            yield Cluster(serving, server.superuser_dsn, str(made.key.key), server.pid or 0)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

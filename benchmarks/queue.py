@@ -26,6 +26,7 @@ from sqlalchemy import text
 
 from app.platform.database.base import new_id
 from app.platform.database.engine import Database, open_database
+from app.platform.database.logins import ensure_serving_login
 from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from app.platform.jobs.dispatch import Listener
@@ -179,13 +180,14 @@ async def cluster() -> AsyncIterator[tuple[str, asyncpg.Connection]]:
     try:
         async with EmbeddedPostgres(folder / "data") as server:
             await upgrade(server.dsn)
+            await ensure_serving_login(server.urls)
             owner = await asyncpg.connect(server.superuser_dsn)
             await owner.execute(
                 "INSERT INTO tenants (tenant_id, tenant_name) "
                 "SELECT 't' || lpad(n::text, 3, '0'), 'x' FROM generate_series(0, $1 - 1) AS n",
                 TENANTS,
             )
-            yield server.dsn, owner
+            yield server.urls.serving, owner
             await owner.close()
     finally:
         shutil.rmtree(folder, ignore_errors=True)

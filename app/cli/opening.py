@@ -11,6 +11,7 @@ from app.deployment import open_catalogue
 from app.errors import ConfigurationError
 from app.identity.tenants.service import TenantService
 from app.platform.database.engine import Database, open_database
+from app.platform.database.logins import DatabaseUrls
 from app.platform.database.migrate import check_schema, migration_dsn
 from app.platform.embedded.attachment import open_embedded
 from app.platform.embedded.data_folder import (
@@ -31,13 +32,15 @@ def run(work: Coroutine[Any, Any, None]) -> None:
 
 
 @asynccontextmanager
-async def open_dsn(settings: Settings, *, migrating: bool = False) -> AsyncIterator[str]:
+async def open_urls(settings: Settings) -> AsyncIterator[DatabaseUrls]:
     """Where the database is; the embedded one is joined, or run for the time of the block."""
     if settings.database_url is None:
-        async with open_embedded(data_dir_of(settings), share=True) as dsn:
-            yield dsn
+        async with open_embedded(data_dir_of(settings), share=True) as urls:
+            yield urls
         return
-    yield migration_dsn(settings) if migrating else settings.database_url.get_secret_value()
+    yield DatabaseUrls(
+        migration=migration_dsn(settings), serving=settings.database_url.get_secret_value()
+    )
 
 
 @asynccontextmanager
@@ -60,9 +63,9 @@ async def open_console_database(settings: Settings) -> AsyncIterator[Database]:
 async def open_console_dsn(settings: Settings) -> AsyncIterator[str]:
     """Where that database is; raises as `open_console_database` does."""
     _refuse_missing(settings)
-    async with open_dsn(settings) as dsn:
-        await check_schema(dsn)
-        yield dsn
+    async with open_urls(settings) as urls:
+        await check_schema(urls.serving)
+        yield urls.serving
 
 
 def _refuse_missing(settings: Settings) -> None:

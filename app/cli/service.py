@@ -9,6 +9,7 @@ import structlog
 from app.cli.first_key import ensure_key, key_file
 from app.cli.options import data_dir_of, with_kept_key
 from app.errors import ConfigurationError
+from app.platform.database.logins import ensure_serving_login
 from app.platform.database.migrate import current_revision, refuse_unknown, upgrade
 from app.platform.embedded.attachment import open_embedded
 from app.platform.http.health import is_loopback
@@ -68,9 +69,11 @@ async def _serve_embedded(
     settings: Settings, listener: socket.socket, children: ForkServer | None
 ) -> None:
     data_dir = data_dir_of(settings)
-    async with stoppable() as stopping, open_embedded(data_dir, share=False) as dsn:
-        refuse_unknown(await current_revision(dsn))
-        await upgrade(dsn)
+    async with stoppable() as stopping, open_embedded(data_dir, share=False) as urls:
+        dsn = urls.serving
+        refuse_unknown(await current_revision(urls.migration))
+        await upgrade(urls.migration)
+        await ensure_serving_login(urls)
         settings = _embedded_settings(settings)
         async with open_runtime(settings, dsn) as runtime:
             key, note = await ensure_key(runtime, data_dir)

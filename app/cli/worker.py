@@ -9,7 +9,7 @@ from datetime import timedelta
 
 import uvloop
 
-from app.cli.opening import open_dsn
+from app.cli.opening import open_urls
 from app.cli.options import settings_with
 from app.errors import ConfigurationError
 from app.platform.jobs.worker import Worker
@@ -52,11 +52,11 @@ async def _work(settings: Settings) -> None:
     stopping = _Stopping()
     with stopping.listening():
         async with (
-            open_dsn(settings) as dsn,
-            open_runtime(settings, dsn) as runtime,
+            open_urls(settings) as urls,
+            open_runtime(settings, urls.serving) as runtime,
             warmed_up(),
         ):
-            worker = worker_of(runtime, dsn)
+            worker = worker_of(runtime, urls.serving)
             working = asyncio.create_task(worker.run())
             print(f"KeMem {VERSION} worker is ready.", flush=True)
             try:

@@ -30,7 +30,7 @@ def variables():
 
 
 async def execute(service, statement):
-    connection = await asyncpg.connect(await attach(service.data_dir))
+    connection = await asyncpg.connect((await attach(service.data_dir)).migration)
     try:
         await connection.execute("SET ROLE kemem_owner")
         return await connection.fetch(statement)

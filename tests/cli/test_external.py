@@ -5,7 +5,9 @@ import signal
 import socket
 import subprocess
 import sys
+from urllib.parse import urlsplit, urlunsplit
 
+import asyncpg
 import httpx
 import pytest
 from cli_support import (
@@ -17,7 +19,7 @@ from cli_support import (
     serving,
 )
 
-from tests.support.databases import new_database
+from tests.support.databases import new_database, served
 
 UVICORN = [sys.executable, "-m", "uvicorn", "app.main:app"]
 
@@ -25,7 +27,8 @@ pytestmark = pytest.mark.slow
 
 
 async def test_an_older_schema_is_refused_until_it_is_migrated(postgres, folder):
-    env = {"DATABASE_URL": await new_database(postgres, "cli_old")}
+    owner = await new_database(postgres, "cli_old")
+    env = {"DATABASE_URL": served(owner), "MEMORY_MIGRATION_URL": owner}
 
     def play():
         refused = kemem("serve", "--port", "0", cwd=folder, env=env)
@@ -42,15 +45,93 @@ async def test_an_older_schema_is_refused_until_it_is_migrated(postgres, folder)
         migrated = kemem("migrate", cwd=folder, env=env)
         assert migrated.returncode == 0, migrated.stderr
         assert "was at nothing" in migrated.stdout
+        assert kemem("migrate", "--check", cwd=folder, env=env).returncode == 0
         created = kemem("tenants", "create", "Acme", cwd=folder, env=env)
         assert "kem_" in created.stdout
 
     await asyncio.to_thread(play)
 
 
+async def test_migrate_makes_the_login_that_serves(postgres, folder):
+    owner = await new_database(postgres, "cli_login")
+    parts = urlsplit(owner)
+    own = urlunsplit(parts._replace(netloc="made_by_migrate:pass%2Fword@"))
+    env = {"DATABASE_URL": own, "MEMORY_MIGRATION_URL": owner}
+
+    def play():
+        refused = kemem("serve", "--port", "0", cwd=folder, env=env)
+        assert refused.returncode == 2
+        assert "`kemem migrate` creates the one of DATABASE_URL" in refused.stderr
+        migrated = kemem("migrate", cwd=folder, env=env)
+        assert migrated.returncode == 0, migrated.stderr
+        assert "The service can log in as made_by_migrate." in migrated.stdout
+        assert "pass" not in migrated.stdout + migrated.stderr
+        with serving(folder / "made", env={"DATABASE_URL": own}) as service:
+            eventually(service.is_ready)
+        alone = kemem("migrate", "--check", cwd=folder, env={"DATABASE_URL": own})
+        assert alone.returncode == 0, alone.stderr
+
+    try:
+        await asyncio.to_thread(play)
+    finally:
+        admin = await asyncpg.connect(postgres.superuser_dsn)
+        await admin.execute("DROP ROLE made_by_migrate")
+        await admin.close()
+
+
+async def test_one_login_for_both_is_refused_unless_it_is_said_to_be_wanted(dsn, folder):
+    env = {"DATABASE_URL": dsn}
+
+    def play():
+        for command in (("serve", "--port", "0"), ("worker",)):
+            refused = kemem(*command, cwd=folder, env=env)
+            assert refused.returncode == 2
+            assert "may become kemem_owner" in refused.stderr
+            assert "then run `kemem migrate`" in refused.stderr
+            assert "Traceback" not in refused.stderr
+        for command in (("migrate",), ("migrate", "--check")):
+            said = kemem(*command, cwd=folder, env=env)
+            assert said.returncode == 1
+            assert "may become kemem_owner" in said.stderr
+        waived = env | {"MEMORY_ALLOW_OWNER_LOGIN": "true"}
+        assert kemem("migrate", "--check", cwd=folder, env=waived).returncode == 0
+        with serving(folder / "waived", env=waived) as service:
+            eventually(service.is_ready)
+
+    await asyncio.to_thread(play)
+
+
+async def test_plain_owner_is_told_by_migrate_that_it_cannot_serve(postgres, folder):
+    """It owns the database, and may become none of the roles."""
+    owner = await new_database(postgres, "cli_plain")
+    admin = await asyncpg.connect(postgres.superuser_dsn)
+    await admin.execute("CREATE ROLE plain LOGIN PASSWORD 'x'")
+    await admin.execute("ALTER DATABASE cli_plain OWNER TO plain")
+    plain = urlunsplit(urlsplit(owner)._replace(netloc="plain:x@"))
+    superuser = postgres.superuser_dsn.replace("/kemem?", "/cli_plain?")
+    env = {"DATABASE_URL": plain, "MEMORY_MIGRATION_URL": superuser}
+
+    def play():
+        migrated = kemem("migrate", cwd=folder, env=env)
+        assert migrated.returncode == 2
+        assert "plain, may become pg_database_owner" in migrated.stderr
+        checked = kemem("migrate", "--check", cwd=folder, env=env)
+        assert checked.returncode == 1
+        assert "plain may not become kemem_app, kemem_dispatch" in checked.stderr
+
+    try:
+        await asyncio.to_thread(play)
+    finally:
+        await admin.execute("DROP DATABASE cli_plain")
+        await admin.execute("DROP ROLE plain")
+        await admin.close()
+
+
 async def test_several_workers_serve_one_port_and_drain(dsn, folder):
     def play():
-        with serving(folder / "many", "--workers", "2", env={"DATABASE_URL": dsn}) as service:
+        with serving(
+            folder / "many", "--workers", "2", env={"DATABASE_URL": served(dsn)}
+        ) as service:
             assert "Key" not in service.greeting
             eventually(service.is_ready)
             assert_counted_together(service)
@@ -69,7 +150,7 @@ async def test_uvicorn_serves_the_module_level_app(dsn, folder):
             process = subprocess.Popen(
                 [*UVICORN, "--fd", str(number)],
                 cwd=folder,
-                env=environment({"DATABASE_URL": dsn}),
+                env=environment({"DATABASE_URL": served(dsn)}),
                 pass_fds=[number],
             )
         service = Service(process, folder, f"Address {address}", folder / "none")

@@ -25,7 +25,7 @@ OLD = "wordllama/before:256"
 
 
 async def query(service, statement, *values):
-    connection = await asyncpg.connect(await attach(service.data_dir))
+    connection = await asyncpg.connect((await attach(service.data_dir)).migration)
     try:
         await connection.execute("SET ROLE kemem_owner")
         return await connection.fetch(statement, *values)

@@ -58,7 +58,7 @@ def running_job(service):
     with service.client() as client:
         answer = client.post("/sessions/s/messages", json=PARROT)
         assert answer.status_code == 201, answer.text
-    dsn = asyncio.run(attach(service.data_dir))
+    dsn = asyncio.run(attach(service.data_dir)).migration
     # The service may have stopped the database by the end of the block.
     with suppress(psycopg.errors.AdminShutdown), psycopg.connect(dsn) as connection:
         connection.execute("SET ROLE kemem_owner")

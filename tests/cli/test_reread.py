@@ -17,7 +17,7 @@ CITIES = ("Lisbon", "Porto", "Faro", "Braga", "Munich", "Hamburg", "Bremen", "Ki
 
 
 async def query(service: Service, statement: str) -> list[asyncpg.Record]:
-    connection = await asyncpg.connect(await attach(service.data_dir))
+    connection = await asyncpg.connect((await attach(service.data_dir)).migration)
     try:
         await connection.execute("SET ROLE kemem_owner")
         return await connection.fetch(statement)

@@ -69,7 +69,7 @@ def test_a_killed_service_leaves_nothing_and_starts_again(data_dir):
 @asynccontextmanager
 async def held_session(data_dir):
     """A lock on the session of MESSAGES, for which an append must wait."""
-    connection = await asyncpg.connect(await attach(data_dir))
+    connection = await asyncpg.connect((await attach(data_dir)).migration)
     try:
         await connection.execute("SET ROLE kemem_owner")
         await connection.execute("BEGIN")
@@ -127,8 +127,8 @@ async def test_a_second_signal_forces_and_still_stops_postgresql(data_dir):
 
 
 async def test_a_newer_schema_is_refused(data_dir):
-    async with open_embedded(data_dir, share=False) as dsn:
-        connection = await asyncpg.connect(dsn)
+    async with open_embedded(data_dir, share=False) as urls:
+        connection = await asyncpg.connect(urls.migration)
         await connection.execute("SET ROLE kemem_owner")
         await connection.execute("UPDATE alembic_version SET version_num = '9999'")
         await connection.close()

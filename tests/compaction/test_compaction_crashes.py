@@ -23,7 +23,7 @@ from tests.support.chat_behaviours import (
     summarises,
 )
 from tests.support.conversations import converse, policy, summaries, turns, window
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.locks import holding, until_somebody_waits
 from tests.support.openai_server import OpenAIServer
 from tests.support.patience import PATIENCE
@@ -67,10 +67,10 @@ async def client(crash_dsn: str) -> AsyncIterator[AsyncClient]:
     """The API without a worker, as an admin of a new tenant sees it."""
     # Else the rest of the session is read while a slow machine starts its workers.
     settings = Settings(_env_file=None, debounce_seconds=300)
-    application = create_app(open_runtime(settings, crash_dsn))
+    application = create_app(open_runtime(settings, served(crash_dsn)))
     async with (
         LifespanManager(application) as manager,
-        open_runtime(settings, crash_dsn) as runtime,
+        open_runtime(settings, served(crash_dsn)) as runtime,
     ):
         application.state.reached = manager.app
         owner = await make_tenant(runtime)

@@ -25,7 +25,7 @@ from tests.support.chat_behaviours import (
     writes,
 )
 from tests.support.conversations import compact, converse, policy, summaries, turns, window
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, refusal
 from tests.support.service import client_of, service
@@ -50,7 +50,7 @@ async def model_runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator
         debounce_seconds=300,
         model_timeout_seconds=5,
     )
-    async with open_runtime(settings, dsn) as runtime:
+    async with open_runtime(settings, served(dsn)) as runtime:
         yield runtime
 
 
@@ -254,7 +254,7 @@ class TestWriting:
         settings = Settings(_env_file=None, summary_model="openai/writer")
 
         with pytest.raises(ConfigurationError, match="MEMORY_SUMMARY_MODEL"):
-            async with open_runtime(settings, dsn):
+            async with open_runtime(settings, served(dsn)):
                 pass
 
 
@@ -434,7 +434,7 @@ class TestCosts:
             daily_calls=1,
         )
         async with (
-            open_runtime(settings, dsn) as runtime,
+            open_runtime(settings, served(dsn)) as runtime,
             service(
                 dsn,
                 **settings.model_dump(include={"summary_model", "daily_calls", "openai_base_url"}),

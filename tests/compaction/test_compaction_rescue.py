@@ -20,7 +20,7 @@ from tests.support.chat_behaviours import (
     lines_of,
 )
 from tests.support.conversations import compact, converse, policy, turns, window
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer
 from tests.support.service import client_of
@@ -54,7 +54,7 @@ async def model_runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator
         # Else what another test left unread comes in between.
         debounce_seconds=300,
     )
-    async with open_runtime(settings, dsn) as runtime:
+    async with open_runtime(settings, served(dsn)) as runtime:
         yield runtime
 
 

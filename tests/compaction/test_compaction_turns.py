@@ -14,7 +14,7 @@ from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import append, every_page, ok
 from tests.support.conversations import compact, policy, summaries, window
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.locks import holding, until_somebody_waits
 from tests.support.service import client_of, service
 from tests.support.tenants import Caller, make_tenant
@@ -387,7 +387,7 @@ async def alone(crash_dsn: str) -> AsyncIterator[AsyncClient]:
     """The API without a worker, as an admin of a new tenant sees it."""
     async with (
         service(crash_dsn, worker_enabled=False) as application,
-        open_runtime(Settings(_env_file=None), crash_dsn) as runtime,
+        open_runtime(Settings(_env_file=None), served(crash_dsn)) as runtime,
     ):
         owner = await make_tenant(runtime)
         async with client_of(application, owner.key) as opened:

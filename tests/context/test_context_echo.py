@@ -11,7 +11,7 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from tests.support.api import append, every_page, execute, ok, save
 from tests.support.chat_behaviours import entry, extracts
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, openai_server
 from tests.support.patience import PATIENCE
@@ -49,7 +49,7 @@ async def model_runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator
         extraction_model="openai/reader",
         max_extractions=50,
     )
-    async with open_runtime(settings, dsn, usage_flush=USAGE_FLUSH) as opened:
+    async with open_runtime(settings, served(dsn), usage_flush=USAGE_FLUSH) as opened:
         yield opened
 
 

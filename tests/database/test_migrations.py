@@ -18,7 +18,7 @@ from app.platform.database.roles import OWNER
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
-from tests.support.databases import new_database
+from tests.support.databases import new_database, served
 
 ROOT = Path(__file__).parents[2]
 
@@ -140,7 +140,7 @@ class TestCheckAtStart:
         with pytest.raises(ConfigurationError, match=r"from_tomorrow.*newer release of kemem"):
             await check_schema(dsn)
         with pytest.raises(ConfigurationError, match=r"from_tomorrow.*newer release of kemem"):
-            async with open_runtime(settings, dsn):
+            async with open_runtime(settings, served(dsn)):
                 pass
 
 

@@ -17,9 +17,10 @@ from sqlalchemy.exc import DBAPIError
 from app.errors import ConfigurationError
 from app.governance.tables import TABLES
 from app.platform.database.engine import Database, open_database
-from app.platform.database.roles import APP, DISPATCH, OWNER, ROLES, TENANT_SETTING, prepare_cluster
+from app.platform.database.roles import APP, DISPATCH, OWNER, ROLES, TENANT_SETTING
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime
+from tests.support.databases import make_logins, served
 from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
@@ -386,7 +387,7 @@ class TestDispatch:
 @pytest.fixture
 async def single(dsn: str) -> AsyncIterator[Database]:
     """A database with one connection of each kind, so that the next user gets the same."""
-    async with open_database(dsn, pool_size=1, statement_timeout_seconds=5) as database:
+    async with open_database(served(dsn), pool_size=1, statement_timeout_seconds=5) as database:
         yield database
 
 
@@ -394,7 +395,10 @@ async def single(dsn: str) -> AsyncIterator[Database]:
 async def reads(dsn: str, request: pytest.FixtureRequest) -> AsyncIterator[Database]:
     """The same, for each way of a hot read."""
     async with open_database(
-        dsn, pool_size=1, statement_timeout_seconds=5, read_in_transactions=request.param
+        served(dsn),
+        pool_size=1,
+        statement_timeout_seconds=5,
+        read_in_transactions=request.param,
     ) as database:
         yield database
 
@@ -526,14 +530,12 @@ def another_folder() -> Iterator[Path]:
 async def spoiled(another_folder: Path) -> AsyncIterator[EmbeddedPostgres]:
     """A server of its own: roles are shared by all databases of one."""
     async with EmbeddedPostgres(another_folder / "data") as server:
-        connection = await asyncpg.connect(server.dsn)
-        await prepare_cluster(connection)
-        await connection.close()
+        await make_logins(server)
         yield server
 
 
 async def open_and_close(dsn: str) -> Any:
-    async with open_database(dsn, pool_size=1, statement_timeout_seconds=5) as database:
+    async with open_database(served(dsn), pool_size=1, statement_timeout_seconds=5) as database:
         return await database.look_up("SELECT 1 AS one")
 
 

@@ -24,7 +24,7 @@ from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from app.worker import worker_of
 from tests.support.api import execute
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.operations import FURTHER, OPERATIONS, make
 from tests.support.patience import PATIENCE
 from tests.support.service import client_of, service
@@ -64,7 +64,7 @@ async def sent(postgres: EmbeddedPostgres, settings: Settings, walk: str) -> lis
     dsn = await migrated_database(postgres, f"statements_{walk}")
     async with overheard(dsn) as (transcript, way), AsyncExitStack() as stack:
         app = await stack.enter_async_context(service(way))
-        runtime = await stack.enter_async_context(open_runtime(settings, way))
+        runtime = await stack.enter_async_context(open_runtime(settings, served(way)))
         await (_walk(app, runtime, dsn, way) if walk == "whole" else _walk_shortly(app, runtime))
     return [one for one in transcript.sent() if _owned(one)]
 

@@ -21,6 +21,7 @@ from app.platform.database.failures import (
     OutcomeUnknownError,
     translate,
 )
+from tests.support.databases import served
 from tests.support.patience import PATIENCE
 
 
@@ -75,7 +76,7 @@ async def line(dsn: str) -> AsyncIterator[tuple[Line, str]]:
 
 
 async def test_a_second_transaction_gives_up_on_a_pool_of_one(dsn: str) -> None:
-    async with open_database(dsn, pool_size=1, statement_timeout_seconds=0.3) as database:
+    async with open_database(served(dsn), pool_size=1, statement_timeout_seconds=0.3) as database:
         async with database.begin("t"):
             with pytest.raises(DatabaseBusyError):
                 async with database.begin("t"):
@@ -85,7 +86,7 @@ async def test_a_second_transaction_gives_up_on_a_pool_of_one(dsn: str) -> None:
 
 
 async def test_a_second_hot_read_gives_up_on_a_pool_of_one(dsn: str) -> None:
-    async with open_database(dsn, pool_size=1, statement_timeout_seconds=0.5) as database:
+    async with open_database(served(dsn), pool_size=1, statement_timeout_seconds=0.5) as database:
         slow = asyncio.create_task(database.fetch("t", "SELECT pg_sleep(0.4), tenant.id"))
         await asyncio.sleep(0.05)
         held = [database.fetch("t", "SELECT pg_sleep(0.4), tenant.id") for _ in range(3)]
@@ -95,7 +96,7 @@ async def test_a_second_hot_read_gives_up_on_a_pool_of_one(dsn: str) -> None:
 
 
 async def test_a_statement_that_takes_too_long_is_ended(dsn: str) -> None:
-    async with open_database(dsn, pool_size=1, statement_timeout_seconds=0.2) as database:
+    async with open_database(served(dsn), pool_size=1, statement_timeout_seconds=0.2) as database:
         with pytest.raises(DatabaseBusyError):
             async with database.begin("t") as db:
                 await db.execute(text("SELECT pg_sleep(5)"))
@@ -104,7 +105,7 @@ async def test_a_statement_that_takes_too_long_is_ended(dsn: str) -> None:
 
 
 async def test_connections_that_were_cut_are_replaced_unseen(dsn: str) -> None:
-    async with open_database(dsn, pool_size=3, statement_timeout_seconds=5) as database:
+    async with open_database(served(dsn), pool_size=3, statement_timeout_seconds=5) as database:
 
         async def busy() -> None:
             async with database.begin("t") as db:
@@ -127,7 +128,7 @@ async def test_connections_that_were_cut_are_replaced_unseen(dsn: str) -> None:
 async def test_a_database_that_is_missing_does_not_open(dsn: str) -> None:
     nowhere = dsn.replace("/api?", "/missing?")
     with pytest.raises((OSError, asyncpg.PostgresError)):
-        async with open_database(nowhere, pool_size=1, statement_timeout_seconds=1):
+        async with open_database(served(nowhere), pool_size=1, statement_timeout_seconds=1):
             pytest.fail("it must not open")
 
 
@@ -136,7 +137,7 @@ async def test_a_commit_whose_answer_is_lost_does_not_claim_that_nothing_was_wri
 ) -> None:
     async with (
         line(dsn) as (switches, way),
-        open_database(way, pool_size=1, statement_timeout_seconds=5) as database,
+        open_database(served(way), pool_size=1, statement_timeout_seconds=5) as database,
     ):
         with pytest.raises(OutcomeUnknownError) as raised:
             async with database.begin("t"):
@@ -150,7 +151,7 @@ async def test_a_commit_whose_answer_is_lost_does_not_claim_that_nothing_was_wri
 
 
 async def test_a_connection_lost_before_commit_wrote_nothing(dsn: str) -> None:
-    async with open_database(dsn, pool_size=1, statement_timeout_seconds=5) as database:
+    async with open_database(served(dsn), pool_size=1, statement_timeout_seconds=5) as database:
 
         async def killed() -> None:
             async with database.begin("t") as db:
@@ -189,7 +190,7 @@ async def test_a_network_that_swallows_everything_is_given_up_on(
     dsn: str, ask: Callable[[Database, Line], Awaitable[None]]
 ) -> None:
     async with line(dsn) as (switches, through):
-        database = open_database(through, pool_size=2, statement_timeout_seconds=0.2)
+        database = open_database(served(through), pool_size=2, statement_timeout_seconds=0.2)
         async with asyncio.timeout(PATIENCE), database as opened:
             started = perf_counter()
             with pytest.raises((DatabaseBusyError, DatabaseUnavailableError)):
@@ -200,7 +201,7 @@ async def test_a_network_that_swallows_everything_is_given_up_on(
 
 
 async def test_calls_that_the_driver_was_handed_wrongly_are_bugs(dsn: str) -> None:
-    async with open_database(dsn, pool_size=1, statement_timeout_seconds=5) as database:
+    async with open_database(served(dsn), pool_size=1, statement_timeout_seconds=5) as database:
         with pytest.raises(asyncpg.DataError):
             await database.fetch("t", "SELECT $2::int AS number", "seven")
         with pytest.raises(asyncpg.InterfaceError):

@@ -20,7 +20,7 @@ from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import execute
 from tests.support.chat_behaviours import by_question, entry, extracts, lines_of, says
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.folders import done, folder, ingested, passages_of, upload
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, good, openai_server, refusal
@@ -64,14 +64,14 @@ async def far_runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator[R
         extraction_model="openai/reader",
         model_timeout_seconds=5,
     )
-    async with open_runtime(settings, dsn) as runtime:
+    async with open_runtime(settings, served(dsn)) as runtime:
         yield runtime
 
 
 @pytest.fixture(scope="module")
 async def near_runtime(dsn: str) -> AsyncIterator[Runtime]:
     """The same database with the embedder and the rules of the process."""
-    async with open_runtime(Settings(_env_file=None), dsn) as runtime:
+    async with open_runtime(Settings(_env_file=None), served(dsn)) as runtime:
         yield runtime
 
 

@@ -8,14 +8,14 @@ from sqlalchemy import text
 from app.language.ranking.query import parse_query
 from app.prompting.documents.search_sql import PassagePlan, features_statement
 from app.runtime import open_runtime
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.plans import nodes, plan_of
 from tests.support.tenants import make_tenant
 
 
 async def test_folders_are_scanned_behind_their_index(postgres, settings) -> None:
     dsn = await migrated_database(postgres, "passages_plan")
-    async with open_runtime(settings, dsn) as runtime:
+    async with open_runtime(settings, served(dsn)) as runtime:
         tenant = await make_tenant(runtime)
         async with runtime.database.begin(tenant.tenant_id) as db:
             for statement in (

@@ -18,7 +18,7 @@ from app.prompting.documents.jobs import FileJobs
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import execute
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.folders import done, folder, ingested, upload
 from tests.support.locks import holding
 from tests.support.model_service import app_of
@@ -46,7 +46,7 @@ async def dsn(postgres: EmbeddedPostgres) -> str:
 
 @pytest.fixture(scope="module")
 async def runtime(dsn: str) -> AsyncIterator[Runtime]:
-    async with open_runtime(Settings(_env_file=None), dsn) as opened:
+    async with open_runtime(Settings(_env_file=None), served(dsn)) as opened:
         yield opened
 
 
@@ -401,7 +401,7 @@ async def test_while_memory_is_off_files_wait_and_lose_no_attempt(client, runtim
     uploaded = (await upload(client, folder_id, "more.txt", b"The pump runs."))["job_id"]
 
     async with (
-        open_runtime(Settings(_env_file=None, enabled=False), dsn) as off,
+        open_runtime(Settings(_env_file=None, enabled=False), served(dsn)) as off,
         working(off, dsn),
     ):
         jobs = [await waiting(client, one) for one in (ordered, uploaded)]

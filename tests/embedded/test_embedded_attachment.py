@@ -14,18 +14,18 @@ from app.platform.embedded.server import EmbeddedPostgres
 async def test_sharing_uses_the_server_of_a_running_service(data_dir):
     async with service_on(data_dir) as service:
         before = servers_on(data_dir)
-        async with open_embedded(data_dir, share=True) as dsn:
-            assert dsn == service.dsn
-            assert await notes(dsn) == ["made"]
+        async with open_embedded(data_dir, share=True) as urls:
+            assert urls.migration == service.dsn
+            assert await notes(urls.migration) == ["made"]
         assert service.postmaster in servers_on(data_dir)
         assert service.postmaster in before
-        assert await attach(data_dir) == service.dsn
+        assert await attach(data_dir) == urls
 
 
 async def test_sharing_runs_a_server_when_there_is_none(data_dir):
     assert await attach(data_dir) is None
-    async with open_embedded(data_dir, share=True) as dsn:
-        assert await notes(dsn) == ["made"]
+    async with open_embedded(data_dir, share=True) as urls:
+        assert await notes(urls.migration) == ["made"]
     assert servers_on(data_dir) == []
 
 
@@ -45,9 +45,9 @@ async def test_sharing_waits_for_a_service_that_is_starting(data_dir):
     postgres = EmbeddedPostgres(data_dir)
     start = asyncio.create_task(postgres.start())
     await asyncio.sleep(0)
-    async with open_embedded(data_dir, share=True) as dsn:
+    async with open_embedded(data_dir, share=True) as urls:
         await start
-        assert dsn == postgres.dsn
+        assert urls == postgres.urls
     await postgres.stop()
 
 
@@ -61,10 +61,10 @@ async def test_the_command_that_runs_the_server_leaves_last(data_dir):
 
     async def client() -> list[str]:
         await host_is_in.wait()
-        async with open_embedded(data_dir, share=True) as dsn:
+        async with open_embedded(data_dir, share=True) as urls:
             guest_is_in.set()
             await guest_may_go.wait()
-            return await notes(dsn)
+            return await notes(urls.migration)
 
     hosting, visiting = asyncio.create_task(host()), asyncio.create_task(client())
     await guest_is_in.wait()
@@ -81,13 +81,13 @@ async def test_what_a_killed_service_wrote_is_not_believed(data_dir):
         await service.kill()
     assert (data_dir / "state.json").exists()
     assert await attach(data_dir) is None
-    async with open_embedded(data_dir, share=True) as dsn:
-        assert await notes(dsn) == ["made"]
+    async with open_embedded(data_dir, share=True) as urls:
+        assert await notes(urls.migration) == ["made"]
 
 
 async def test_a_server_whose_service_is_dead_is_not_joined(data_dir):
     async with EmbeddedPostgres(data_dir) as postgres:
-        assert await attach(data_dir) == postgres.dsn
+        assert await attach(data_dir) == postgres.urls
         # No system gives such a number.
         nobody = 2**31 - 1
         (data_dir / "kemem.lock").write_text(str(nobody))

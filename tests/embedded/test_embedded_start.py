@@ -15,6 +15,7 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import create_async_engine
 
 from app.errors import ConfigurationError
+from app.platform.embedded.attachment import attach
 from app.platform.embedded.data_folder import DataFolderInUseError
 from app.platform.embedded.server import EmbeddedPostgres
 
@@ -40,6 +41,12 @@ async def test_first_start_makes_role_database_and_extension(folder):
             "SELECT pg_get_userbyid(datdba) AS name FROM pg_database WHERE datname = 'kemem'",
         )
         assert owner["name"] == "kemem_service"
+        [serving] = await query(
+            postgres.urls.serving,
+            "SELECT current_user AS name, rolinherit, rolsuper, rolcreaterole, rolbypassrls,"
+            " rolcreatedb FROM pg_roles WHERE rolname = current_user",
+        )
+        assert tuple(serving) == ("kemem_serving", False, False, False, False, False)
         [superuser] = await query(postgres.superuser_dsn, "SELECT current_user AS name")
         assert superuser["name"] == "kemem_superuser"
 
@@ -93,6 +100,29 @@ async def test_everything_is_private(data_dir):
         assert listen["to"] == ""
 
 
+async def test_folder_with_one_login_gets_a_second(data_dir):
+    file = data_dir / "secrets.json"
+    async with EmbeddedPostgres(data_dir) as postgres:
+        kept = json.loads(file.read_text())
+        await query(postgres.superuser_dsn, "DROP ROLE kemem_serving")
+        # As an earlier release left it, whose service still runs.
+        file.write_text(json.dumps({k: v for k, v in kept.items() if k != "serving_password"}))
+        with pytest.raises(ConfigurationError, match="of an earlier release: stop it"):
+            await attach(data_dir)
+
+    async with EmbeddedPostgres(data_dir) as postgres:
+        [row] = await query(postgres.urls.serving, "SELECT current_user AS name")
+        assert row["name"] == "kemem_serving"
+        made = json.loads(file.read_text())
+        assert await notes(postgres.dsn) == ["made"]
+    async with EmbeddedPostgres(data_dir):
+        assert json.loads(file.read_text()) == made
+    assert {name: made[name] for name in kept if name != "serving_password"} == {
+        name: kept[name] for name in kept if name != "serving_password"
+    }
+    assert mode(file) == 0o600
+
+
 async def test_ctrl_c_in_the_terminal_does_not_reach_the_server(data_dir):
     async with EmbeddedPostgres(data_dir) as postgres:
         assert os.getsid(postgres.pid) != os.getsid(0)
@@ -114,7 +144,7 @@ async def test_passwords_are_in_no_log_no_repr_and_no_command_line(data_dir):
                 await query(postgres.dsn, "SELECT 'what was said' FROM nowhere")
     shown += [repr(lines), (data_dir / "postgres.log").read_text()]
     assert [line["event"] for line in lines] == ["postgres_started", "postgres_stopped"]
-    assert len(set(passwords)) == 2
+    assert len(set(passwords)) == 3
     for text_shown in shown:
         assert "what was said" not in text_shown
         assert not any(password in text_shown for password in passwords)

@@ -13,7 +13,7 @@ from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.exports.exports_support import end_of, exported, imported, rows_in
 from tests.exports.further_rows import add_further_rows
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.model_service import app_of
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
@@ -28,7 +28,7 @@ async def dsn(postgres: EmbeddedPostgres) -> str:
 
 @pytest.fixture(scope="module")
 async def runtime(dsn: str, settings: Settings) -> AsyncIterator[Runtime]:
-    async with open_runtime(settings, dsn) as opened:
+    async with open_runtime(settings, served(dsn)) as opened:
         yield opened
 
 

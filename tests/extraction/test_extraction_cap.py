@@ -13,6 +13,7 @@ from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import every_page, ok, save
 from tests.support.chat_behaviours import entry, extracts
+from tests.support.databases import served
 from tests.support.openai_server import OpenAIServer, openai_server
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
@@ -45,7 +46,7 @@ async def capped(dsn: str, running_server: OpenAIServer) -> AsyncIterator[Runtim
         openai_api_key="key",
         extraction_model="openai/reader",
     )
-    async with open_runtime(settings, dsn) as runtime:
+    async with open_runtime(settings, served(dsn)) as runtime:
         yield runtime
 
 

@@ -31,7 +31,7 @@ from tests.support.chat_behaviours import (
     lines_of,
     schema_name_of,
 )
-from tests.support.databases import migrated_database
+from tests.support.databases import make_logins, migrated_database, served
 from tests.support.openai_server import Endpoint, OpenAIServer, openai_server
 from tests.support.patience import PATIENCE
 from tests.support.service import client_of
@@ -74,10 +74,10 @@ async def crash_dsn(postgres: EmbeddedPostgres, request: pytest.FixtureRequest) 
 async def service(dsn: str) -> AsyncIterator[AsyncClient]:
     """The API without a worker, as an admin of a new tenant sees it."""
     settings = Settings(_env_file=None)
-    application = create_app(open_runtime(settings, dsn))
+    application = create_app(open_runtime(settings, served(dsn)))
     async with (
         LifespanManager(application) as manager,
-        open_runtime(settings, dsn) as runtime,
+        open_runtime(settings, served(dsn)) as runtime,
     ):
         application.state.reached = manager.app
         owner = await make_tenant(runtime)
@@ -392,6 +392,7 @@ async def test_postgres_killed_in_the_middle_of_a_run_loses_nothing(start, chat,
     release = threading.Event()
     chat.script(held(release, extracts(everything)))
     async with EmbeddedPostgres(own_folder / "data") as server:
+        await make_logins(server)
         await upgrade(server.dsn)
         async with service(server.dsn) as client, start(server.dsn):
             job_id = await ordered(client)

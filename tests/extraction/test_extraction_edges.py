@@ -9,6 +9,7 @@ from httpx import AsyncClient
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import append, every_page, execute, fields, listed, ok, problem, save
+from tests.support.databases import served
 from tests.support.model_service import app_of
 from tests.support.patience import PATIENCE
 from tests.support.service import client_of
@@ -33,7 +34,7 @@ class TestStopWords:
     @pytest.fixture
     async def strict(self, dsn: str) -> AsyncIterator[Runtime]:
         settings = Settings(_env_file=None, stop_words="classified, 机密")
-        async with open_runtime(settings, dsn) as runtime:
+        async with open_runtime(settings, served(dsn)) as runtime:
             yield runtime
 
     @pytest.fixture

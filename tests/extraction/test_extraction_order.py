@@ -15,7 +15,7 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from tests.support.api import append, execute, ok
 from tests.support.chat_behaviours import by_question, decides, entry, extracts, lines_of
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, openai_server, refusal
 from tests.support.service import client_of
@@ -55,12 +55,15 @@ async def dsn(postgres: EmbeddedPostgres) -> str:
 async def runtimes(dsn: str, running_server: OpenAIServer) -> AsyncIterator[list[Runtime]]:
     """Two processes' worth: each has connections of its own."""
     settings = asking(running_server, extraction_model="openai/reader", debounce_seconds=300)
-    async with open_runtime(settings, dsn) as one, open_runtime(settings, dsn) as two:
+    async with (
+        open_runtime(settings, served(dsn)) as one,
+        open_runtime(settings, served(dsn)) as two,
+    ):
         yield [one, two]
 
 
 @pytest.fixture(scope="module")
-async def served(runtimes: list[Runtime]):
+async def api(runtimes: list[Runtime]):
     async with app_of(runtimes[0]) as application:
         yield application
 
@@ -71,8 +74,8 @@ async def tenant(runtimes: list[Runtime]) -> Caller:
 
 
 @pytest.fixture
-async def client(served, tenant: Caller) -> AsyncIterator[AsyncClient]:
-    async with client_of(served, tenant.key) as opened:
+async def client(api, tenant: Caller) -> AsyncIterator[AsyncClient]:
+    async with client_of(api, tenant.key) as opened:
         yield opened
 
 

@@ -31,7 +31,7 @@ from app.platform.jobs.orders import ClaimedJob
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import ok
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.model_service import app_of
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
@@ -423,7 +423,7 @@ async def walks_dsn(postgres: EmbeddedPostgres) -> str:
 
 @pytest.fixture(scope="module")
 async def walks_runtime(walks_dsn: str) -> AsyncIterator[Runtime]:
-    async with open_runtime(Settings(_env_file=None), walks_dsn) as opened:
+    async with open_runtime(Settings(_env_file=None), served(walks_dsn)) as opened:
         yield opened
 
 

@@ -23,7 +23,7 @@ from tests.support.chat_behaviours import (
     says,
     schema_name_of,
 )
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, Request, openai_server
 from tests.support.patience import PATIENCE
@@ -66,7 +66,10 @@ async def runtimes(races_dsn: str, running_server: OpenAIServer) -> AsyncIterato
         max_extractions=1000,
         lease_seconds=5,
     )
-    async with open_runtime(settings, races_dsn) as one, open_runtime(settings, races_dsn) as two:
+    async with (
+        open_runtime(settings, served(races_dsn)) as one,
+        open_runtime(settings, served(races_dsn)) as two,
+    ):
         yield [one, two]
 
 

@@ -23,7 +23,7 @@ from app.runtime import open_runtime
 from app.settings import Settings
 from tests.support.api import append
 from tests.support.chat_behaviours import by_question, decides, entry, extracts, slowly
-from tests.support.databases import new_database
+from tests.support.databases import new_database, served
 from tests.support.openai_server import openai_server
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
@@ -182,10 +182,10 @@ async def storm(
 ) -> AsyncIterator[Storm]:
     """The API in this process, without a worker, and one tenant of it."""
     settings = Settings(_env_file=None, debounce_seconds=DEBOUNCE_SECONDS)
-    application = create_app(open_runtime(settings, dsn))
+    application = create_app(open_runtime(settings, served(dsn)))
     async with (
         LifespanManager(application, startup_timeout=30) as manager,
-        open_runtime(settings, dsn) as runtime,
+        open_runtime(settings, served(dsn)) as runtime,
     ):
         application.state.reached = manager.app
         caller = await make_tenant(runtime)

@@ -11,7 +11,7 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime, utc_now
 from app.settings import Settings
 from tests.support.api import execute
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.plans import generic_plans, nodes, sent_by
 from tests.support.tenants import Caller, make_tenant
 
@@ -42,7 +42,7 @@ async def own(
 ) -> AsyncIterator[tuple[Runtime, Caller]]:
     """A database of its own: others' rows would change the statistics."""
     dsn = await migrated_database(postgres, "graph_plans")
-    async with open_runtime(settings, dsn) as runtime:
+    async with open_runtime(settings, served(dsn)) as runtime:
         caller = await make_tenant(runtime)
         tenant_id = caller.tenant_id
         await execute(dsn, _ENTITIES, tenant_id, RING)

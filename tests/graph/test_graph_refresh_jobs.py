@@ -16,7 +16,7 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import append, every_page, execute, ok, save
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.graph import known, names, people, refreshed, state
 from tests.support.locks import holding, until_somebody_waits
 from tests.support.model_service import app_of
@@ -41,7 +41,7 @@ async def dsn(postgres: EmbeddedPostgres) -> str:
 
 @pytest.fixture(scope="module")
 async def runtime(dsn: str) -> AsyncIterator[Runtime]:
-    async with open_runtime(Settings(_env_file=None), dsn) as opened:
+    async with open_runtime(Settings(_env_file=None), served(dsn)) as opened:
         yield opened
 
 

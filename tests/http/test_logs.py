@@ -16,7 +16,7 @@ import pytest
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.tenants import make_tenant
 from tests.support.webhook_receiver import Receiver, answering, webhook_receiver
 
@@ -113,7 +113,7 @@ def requests(key: str, hook: str = "http://127.0.0.1:9/hook") -> dict[str, dict[
 async def transcript(postgres: EmbeddedPostgres, settings: Settings) -> Transcript:
     """In a database without work of other tests."""
     dsn = await migrated_database(postgres, "logs")
-    async with open_runtime(settings, dsn) as runtime:
+    async with open_runtime(settings, served(dsn)) as runtime:
         caller = await make_tenant(runtime)
     async with webhook_receiver() as receiver:
         receiver.script(answering(500, SAID.encode()))
@@ -131,7 +131,7 @@ async def transcribed(dsn: str, key: str, receiver: Receiver) -> Transcript:
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.PIPE,
     )
-    told = json.dumps({"dsn": dsn, "requests": list(asked.values())})
+    told = json.dumps({"dsn": served(dsn), "requests": list(asked.values())})
     answers, errors = await process.communicate(told.encode())
     assert process.returncode == 0, errors.decode()
     lines = [json.loads(line) for line in errors.decode().splitlines()]

@@ -7,7 +7,7 @@ import pytest
 from app.platform.database.engine import Database, open_database
 from app.platform.embedded.server import EmbeddedPostgres
 from tests.jobs.jobs_support import Queue, new_tenant
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +18,7 @@ async def jobs_dsn(postgres: EmbeddedPostgres, request) -> str:
 
 @pytest.fixture(scope="module")
 async def database(jobs_dsn: str) -> AsyncIterator[Database]:
-    async with open_database(jobs_dsn, pool_size=6, statement_timeout_seconds=15) as opened:
+    async with open_database(served(jobs_dsn), pool_size=6, statement_timeout_seconds=15) as opened:
         yield opened
 
 

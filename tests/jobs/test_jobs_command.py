@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.jobs.jobs_support import Queue
+from tests.support.databases import served
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -51,7 +52,7 @@ async def ready(process: asyncio.subprocess.Process) -> bytes:
 async def test_it_works_until_it_is_told_to_stop(
     queue: Queue, jobs_dsn: str, tmp_path: Path, number: signal.Signals
 ) -> None:
-    async with kemem_worker(tmp_path, DATABASE_URL=jobs_dsn) as process:
+    async with kemem_worker(tmp_path, DATABASE_URL=served(jobs_dsn)) as process:
         line = await ready(process)
         assert line.startswith(b"KeMem ")
         assert line.endswith(b" worker is ready.\n")

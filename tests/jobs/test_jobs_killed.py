@@ -25,6 +25,7 @@ from app.platform.jobs.dispatch import Listener
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.worker import Worker, WorkerLimits
 from tests.jobs.jobs_support import Queue
+from tests.support.databases import make_logins, served
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -42,7 +43,7 @@ async def process(dsn: str, name: str, act: str) -> AsyncIterator[asyncio.subpro
         act,
         stdout=asyncio.subprocess.PIPE,
         cwd=ROOT,
-        env=os.environ | {"DATABASE_URL": dsn, "PYTHONPATH": str(ROOT)},
+        env=os.environ | {"DATABASE_URL": served(dsn), "PYTHONPATH": str(ROOT)},
     )
     try:
         yield started
@@ -147,8 +148,11 @@ async def test_a_worker_survives_its_database(own_folder: Path) -> None:
     server = EmbeddedPostgres(own_folder / "data")
     await server.start()
     try:
+        await make_logins(server)
         await upgrade(server.dsn)
-        async with open_database(server.dsn, pool_size=3, statement_timeout_seconds=5) as database:
+        async with open_database(
+            served(server.dsn), pool_size=3, statement_timeout_seconds=5
+        ) as database:
             await _survive(server, database)
     finally:
         await server.stop()
@@ -170,7 +174,7 @@ async def _survive(server: EmbeddedPostgres, database: Any) -> None:
         name="test",
         limits=WorkerLimits(lease=timedelta(seconds=3)),
         spread=lambda: 0.0,
-        listener=Listener(server.dsn),
+        listener=Listener(served(server.dsn)),
     )
     with structlog.testing.capture_logs() as lines:
         running = asyncio.create_task(worker.run())

@@ -15,6 +15,7 @@ from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from app.worker import handlers_of
 from tests.support.api import execute, found, ok, search
+from tests.support.databases import served
 from tests.support.openai_server import OpenAIServer, openai_server
 from tests.support.patience import PATIENCE
 from tests.support.service import client_of, service
@@ -39,7 +40,7 @@ async def remote(dsn: str, provider: OpenAIServer) -> AsyncIterator[Runtime]:
         openai_base_url=provider.base_url,
         embedding_model="openai/text-embedding-3-small",
     )
-    async with open_runtime(settings, dsn) as opened:
+    async with open_runtime(settings, served(dsn)) as opened:
         yield opened
 
 

@@ -15,7 +15,7 @@ from app.prompting.checkpoints.approval_repository import ApprovalRepository
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import append, execute, problem
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.plans import generic_plans, nodes, sent_by
 from tests.support.tenants import Caller, make_tenant
 
@@ -108,7 +108,7 @@ async def alone(postgres: EmbeddedPostgres, settings: Settings) -> AsyncIterator
     """A runtime on a database of its own: plans follow what tables hold, and others' tests fill
     the shared one with whatever they like.
     """
-    async with open_runtime(settings, await migrated_database(postgres, "calls")) as opened:
+    async with open_runtime(settings, served(await migrated_database(postgres, "calls"))) as opened:
         yield opened
 
 

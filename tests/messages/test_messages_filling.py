@@ -27,7 +27,7 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import append, every_page, execute, ok, problem
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.openai_server import OpenAIServer, charging, openai_server, refusal
 from tests.support.patience import PATIENCE
 from tests.support.recall import recall, recalled
@@ -80,14 +80,14 @@ async def far(own_dsn: str, provider: OpenAIServer) -> AsyncIterator[FastAPI]:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def far_runtime(own_dsn: str, provider: OpenAIServer) -> AsyncIterator[Runtime]:
     settings = Settings(_env_file=None, **remote(provider))
-    async with open_runtime(settings, own_dsn, usage_flush=USAGE_FLUSH) as opened:
+    async with open_runtime(settings, served(own_dsn), usage_flush=USAGE_FLUSH) as opened:
         yield opened
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def near_runtime(own_dsn: str) -> AsyncIterator[Runtime]:
     """The same database with the embedder of the process."""
-    async with open_runtime(Settings(_env_file=None), own_dsn) as opened:
+    async with open_runtime(Settings(_env_file=None), served(own_dsn)) as opened:
         yield opened
 
 

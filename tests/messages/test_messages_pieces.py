@@ -27,7 +27,7 @@ from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.exports.exports_support import exported, imported, rows_in, send, with_row
 from tests.support.api import append, every_page, execute, fields, ok, problem
-from tests.support.databases import migrated_database, new_database
+from tests.support.databases import migrated_database, new_database, served
 from tests.support.excerpts import context, excerpt_lines, opened, said
 from tests.support.openai_server import OpenAIServer, openai_server
 from tests.support.service import USAGE_FLUSH, client_of, service
@@ -172,7 +172,7 @@ async def far_dsn(postgres: EmbeddedPostgres) -> str:
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def far_runtime(far_dsn: str, provider: OpenAIServer) -> AsyncIterator[Runtime]:
-    async with open_runtime(far_settings(provider), far_dsn, usage_flush=USAGE_FLUSH) as at:
+    async with open_runtime(far_settings(provider), served(far_dsn), usage_flush=USAGE_FLUSH) as at:
         yield at
 
 
@@ -313,7 +313,7 @@ class TestOfBefore:
         # The release before still serves, and knows no pieces.
         await execute(dsn, MESSAGE, "m6", LONG, None, 6, ANALYSER_VERSION)
 
-        async with open_runtime(Settings(_env_file=None), dsn) as runtime:
+        async with open_runtime(Settings(_env_file=None), served(dsn)) as runtime:
             house = Housekeeping(
                 runtime.database,
                 Retention(deleted=timedelta(days=9)),

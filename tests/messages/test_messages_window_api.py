@@ -18,7 +18,7 @@ from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import append, dump, execute, fields, ok, problem
 from tests.support.conversations import converse, policy, window
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.plans import nodes, plan_of
 from tests.support.tenants import Caller, make_tenant
 
@@ -366,7 +366,7 @@ async def talkative_dsn(postgres: EmbeddedPostgres) -> str:
 async def talkative(settings: Settings, talkative_dsn: str) -> Caller:
     """A tenant with sessions of 100, 1,000 and 10,000 messages that were never compacted."""
     dsn = talkative_dsn
-    async with open_runtime(settings, dsn) as runtime:
+    async with open_runtime(settings, served(dsn)) as runtime:
         tenant = await make_tenant(runtime)
     await execute(
         dsn,

@@ -11,7 +11,7 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from tests.support.api import append, dump, execute, ok, problem, save, tables_with
 from tests.support.chat_behaviours import by_question, decides, entry, extracts, held, says
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.folders import folder, ingested
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, openai_server
@@ -38,7 +38,7 @@ async def flight_dsn(postgres: EmbeddedPostgres) -> str:
 @pytest.fixture(scope="module")
 async def flight(flight_dsn: str, running_server: OpenAIServer) -> AsyncIterator[Runtime]:
     settings = asking(running_server, extraction_model="openai/reader", max_extractions=1000)
-    async with open_runtime(settings, flight_dsn) as runtime:
+    async with open_runtime(settings, served(flight_dsn)) as runtime:
         yield runtime
 
 

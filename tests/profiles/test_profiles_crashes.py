@@ -13,7 +13,7 @@ from app.runtime import Runtime, open_runtime
 from tests.profiles.profiles_support import profile, values
 from tests.support.api import execute, ok, save
 from tests.support.chat_behaviours import held, says
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.locks import holding, until_somebody_waits
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer
@@ -46,7 +46,7 @@ async def dsn(postgres: EmbeddedPostgres) -> str:
 
 @pytest.fixture(scope="module")
 async def runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator[Runtime]:
-    async with open_runtime(asking(running_server), dsn) as opened:
+    async with open_runtime(asking(running_server), served(dsn)) as opened:
         yield opened
 
 

@@ -14,7 +14,7 @@ from app.runtime import Runtime, open_runtime
 from tests.profiles.profiles_support import ANY, derive, profile, values
 from tests.support.api import dump, every_page, execute, ok, problem, save, tables_with
 from tests.support.chat_behaviours import declines, held, lines_of, says, system_of, writes
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, refusal
 from tests.support.patience import PATIENCE
@@ -32,7 +32,7 @@ async def dsn(postgres: EmbeddedPostgres) -> str:
 @pytest.fixture(scope="module")
 async def model_runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator[Runtime]:
     settings = asking(running_server, debounce_seconds=300, model_timeout_seconds=60)
-    async with open_runtime(settings, dsn) as runtime:
+    async with open_runtime(settings, served(dsn)) as runtime:
         yield runtime
 
 

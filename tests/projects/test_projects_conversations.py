@@ -9,7 +9,7 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from tests.support.api import append, every_page, ok
 from tests.support.chat_behaviours import entry, extracts
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, openai_server
 from tests.support.service import client_of
@@ -40,7 +40,7 @@ async def dsn(postgres: EmbeddedPostgres) -> str:
 @pytest.fixture(scope="module")
 async def model_runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator[Runtime]:
     settings = asking(running_server, extraction_model="openai/reader", model_timeout_seconds=5)
-    async with open_runtime(settings, dsn) as runtime:
+    async with open_runtime(settings, served(dsn)) as runtime:
         yield runtime
 
 

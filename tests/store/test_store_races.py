@@ -14,7 +14,7 @@ from app.memory.store.schemas import ROWS, StoreSearch
 from app.memory.store.search_sql import search_statements
 from app.runtime import open_runtime
 from tests.support.api import execute
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.locks import committing, until_somebody_waits
 from tests.support.plans import nodes, plan_of
 from tests.support.service import client_of, service, wiretap
@@ -160,7 +160,7 @@ async def test_put_and_deletion_leave_all_or_nothing(
 
 async def test_search_reads_its_namespace_alone(postgres: Any, settings: Any) -> None:
     dsn = await migrated_database(postgres, "store_plan")
-    async with open_runtime(settings, dsn) as runtime:
+    async with open_runtime(settings, served(dsn)) as runtime:
         tenant_id = (await make_tenant(runtime)).tenant_id
         async with runtime.database.begin(tenant_id) as db:
             for statement in (

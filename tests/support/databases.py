@@ -1,15 +1,39 @@
 """Databases of their own on a server that is running."""
 
+from urllib.parse import urlsplit, urlunsplit
+
 import asyncpg
 
+from app.platform.database.logins import ensure_serving_login
 from app.platform.database.migrate import upgrade
+from app.platform.database.roles import prepare_cluster
 from app.platform.embedded.server import EmbeddedPostgres
 
 _MIGRATED = "migrated_template"
+_SERVING: dict[str, str] = {}
+"""Name and password of the login that serves, by those of the one that owns the database."""
+
+
+async def make_logins(server: EmbeddedPostgres) -> None:
+    """Let `served` know the server, and its login have the roles that it serves with."""
+    owner, serves = (urlsplit(one) for one in (server.urls.migration, server.urls.serving))
+    _SERVING[owner.netloc] = serves.netloc
+    connection = await asyncpg.connect(server.dsn)
+    try:
+        await prepare_cluster(connection)
+    finally:
+        await connection.close()
+    await ensure_serving_login(server.urls)
+
+
+def served(dsn: str) -> str:
+    """The same database for the login that serves requests; `dsn` is the owner's."""
+    parts = urlsplit(dsn)
+    return urlunsplit(parts._replace(netloc=_SERVING.get(parts.netloc, parts.netloc)))
 
 
 async def new_database(server: EmbeddedPostgres, name: str, template: str = "template0") -> str:
-    """Create a database with pgvector and return its URL, as the service logs in."""
+    """Create a database with pgvector and return its URL, as migrations log in."""
     admin = await asyncpg.connect(server.superuser_dsn)
     try:
         await admin.execute(f'CREATE DATABASE "{name}" OWNER kemem_service TEMPLATE "{template}"')

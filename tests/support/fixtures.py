@@ -18,7 +18,7 @@ from app.main import create_app
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.support.databases import migrated_database, new_database
+from tests.support.databases import make_logins, migrated_database, new_database, served
 from tests.support.service import USAGE_FLUSH, client_of, settings_of
 from tests.support.tenants import Caller, make_tenant
 
@@ -35,12 +35,13 @@ def data_folder() -> Iterator[Path]:
 @pytest.fixture(scope="session")
 async def postgres(data_folder: Path) -> AsyncIterator[EmbeddedPostgres]:
     async with EmbeddedPostgres(data_folder / "data") as server:
+        await make_logins(server)
         yield server
 
 
 @pytest.fixture(scope="session")
 async def dsn(postgres: EmbeddedPostgres) -> str:
-    """The migrated database that API tests share."""
+    """The migrated database that API tests share, for its owner; the service uses `served`."""
     return await migrated_database(postgres, "api")
 
 
@@ -58,7 +59,7 @@ def settings() -> Settings:
 @pytest.fixture(scope="session")
 async def app(dsn: str, settings: Settings) -> AsyncIterator[FastAPI]:
     """The whole service, reached without a network."""
-    application = create_app(open_runtime(settings, dsn, usage_flush=USAGE_FLUSH))
+    application = create_app(open_runtime(settings, served(dsn), usage_flush=USAGE_FLUSH))
     async with LifespanManager(application, startup_timeout=30, shutdown_timeout=30) as manager:
         application.state.reached = manager.app
         yield application
@@ -69,7 +70,7 @@ async def app(dsn: str, settings: Settings) -> AsyncIterator[FastAPI]:
 @pytest.fixture(scope="session")
 async def runtime(app: FastAPI, dsn: str, settings: Settings) -> AsyncIterator[Runtime]:
     """A second runtime on the same database, for what no route offers."""
-    async with open_runtime(settings, dsn, usage_flush=USAGE_FLUSH) as opened:
+    async with open_runtime(settings, served(dsn), usage_flush=USAGE_FLUSH) as opened:
         yield opened
 
 

@@ -18,7 +18,7 @@ from app.platform.database.roles import APP
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.tenants import make_tenant
 
 
@@ -37,7 +37,7 @@ async def new_crowd(
 ) -> AsyncIterator[Crowd]:
     """An empty crowd in the database `name`, which is made."""
     dsn = await migrated_database(postgres, name)
-    async with open_runtime(settings, dsn) as runtime:
+    async with open_runtime(settings, served(dsn)) as runtime:
         yield Crowd((await make_tenant(runtime)).tenant_id, dsn, runtime)
 
 

@@ -17,6 +17,7 @@ from httpx import ASGITransport, AsyncClient
 from app.main import create_app
 from app.runtime import open_runtime
 from app.settings import Settings
+from tests.support.databases import served
 
 USAGE_FLUSH: Final = timedelta(milliseconds=50)
 """Tests wait for what is counted; nobody else does."""
@@ -39,7 +40,7 @@ async def service(
 ) -> AsyncIterator[FastAPI]:
     """The whole service on the database at `dsn`, reached with `client_of`."""
     chosen = settings_of(**settings)
-    app = create_app(open_runtime(chosen, dsn, usage_flush=usage_flush))
+    app = create_app(open_runtime(chosen, served(dsn), usage_flush=usage_flush))
     async with LifespanManager(app, startup_timeout=30, shutdown_timeout=30) as manager:
         app.state.reached = manager.app
         yield app

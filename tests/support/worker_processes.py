@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from tests.support.api import execute
+from tests.support.databases import served
 from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
@@ -80,4 +81,4 @@ def _environment(dsn: str, settings: Mapping[str, object]) -> dict[str, str]:
         (name.upper() if name.startswith("openai_") else f"MEMORY_{name.upper()}"): str(value)
         for name, value in given.items()
     }
-    return kept | {"DATABASE_URL": dsn} | named
+    return kept | {"DATABASE_URL": served(dsn)} | named

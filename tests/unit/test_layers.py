@@ -25,6 +25,7 @@ ENTRIES: Final = (
 # it has no ring, which the last test of this class shows.
 SIBLINGS: Final = {
     "http": {"database", "observability", "work"},  # Failures, metrics and kept answers are told.
+    "embedded": {"database"},  # It has the two logins of any other.
     "work": {"database"},  # A unit of work is a transaction.
     "outbox": {"database"},
     "jobs": {"database", "observability", "outbox"},  # A dead job is an event.

@@ -17,6 +17,7 @@ from app.identity.usage.service import UsageService
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import execute, fields, ok, problem
+from tests.support.databases import served
 from tests.support.model_service import app_of
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key, make_tenant, tenants
@@ -217,7 +218,7 @@ async def test_models_are_those_that_the_tenant_names(dsn: str) -> None:
         extraction_model="openai/m",
         model_prices="m=1/2",
     )
-    async with open_runtime(given, dsn) as runtime, app_of(runtime) as app:
+    async with open_runtime(given, served(dsn)) as runtime, app_of(runtime) as app:
         caller = await make_tenant(runtime)
         async with client_of(app, caller.key) as client:
             deployments = ok(await client.get("/usage"))["models"]

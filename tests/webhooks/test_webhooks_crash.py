@@ -11,6 +11,7 @@ import asyncpg
 from webhook_desk import Desk
 
 from app.governance.webhooks.delivery import LOST_AFTER
+from tests.support.databases import served
 from tests.support.service import SECRET_KEY
 from tests.support.webhook_receiver import Receiver, held, slow
 
@@ -29,7 +30,7 @@ async def delivering(desk: Desk) -> AsyncIterator[Process]:
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         str(SCRIPT),
-        desk.dsn,
+        served(desk.dsn),
         desk.tenant_id,
         desk.webhook_id,
         SECRET_KEY,

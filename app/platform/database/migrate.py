@@ -82,7 +82,13 @@ async def current_revision(dsn: str) -> str | None:
         ConfigurationError: the login may not read it.
 
     """
-    connection = await asyncpg.connect(dsn)
+    try:
+        connection = await asyncpg.connect(dsn)
+    except asyncpg.InvalidAuthorizationSpecificationError as error:
+        raise ConfigurationError(
+            f"PostgreSQL refuses the login ({error}). `kemem migrate` creates the one of "
+            "DATABASE_URL, logging in with MEMORY_MIGRATION_URL: run `kemem migrate` once."
+        ) from None
     try:
         exists = await connection.fetchval("SELECT to_regclass('public.alembic_version')")
         if not exists:

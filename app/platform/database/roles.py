@@ -38,6 +38,11 @@ def tenant_policies(table: str) -> list[str]:
     ]
 
 
+def settable(connection: asyncpg.Connection) -> str:
+    """What `pg_has_role` calls the right to become a role."""
+    return "SET" if connection.get_server_version().major >= 16 else "MEMBER"
+
+
 async def prepare_cluster(connection: asyncpg.Connection) -> None:
     """Create the roles and the extension where they are missing; safe to repeat.
 
@@ -52,12 +57,8 @@ async def prepare_cluster(connection: asyncpg.Connection) -> None:
             exists = await connection.fetchval("SELECT 1 FROM pg_roles WHERE rolname = $1", role)
             if not exists:
                 await _create_role(connection, role)
-            member = (
-                await connection.fetchval("SELECT pg_has_role($1, 'SET')", role)
-                if (connection.get_server_version().major >= 16)
-                else await connection.fetchval("SELECT pg_has_role($1, 'MEMBER')", role)
-            )
-            if not member:
+            member = f"SELECT pg_has_role($1, '{settable(connection)}')"
+            if not await connection.fetchval(member, role):
                 await connection.execute(f"GRANT {role} TO CURRENT_USER")
         await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         await connection.execute(f"GRANT USAGE, CREATE ON SCHEMA public TO {OWNER}")
@@ -65,7 +66,8 @@ async def prepare_cluster(connection: asyncpg.Connection) -> None:
     except asyncpg.InsufficientPrivilegeError as error:
         roles = "; ".join(f"CREATE ROLE {role} NOLOGIN" for role in ROLES)
         raise ConfigurationError(
-            "The login of the migration may not create roles or extensions. Let an "
+            "The login of the migration may not create roles or extensions. Name one that may in "
+            "MEMORY_MIGRATION_URL, or let an "
             f"administrator run once: CREATE EXTENSION IF NOT EXISTS vector; {roles}; "
             f"GRANT {', '.join(ROLES)} TO <login>; "
             f"GRANT USAGE, CREATE ON SCHEMA public TO {OWNER}; "

@@ -12,7 +12,9 @@ from typing import Self
 import asyncpg
 import structlog
 
-from app.platform.embedded.cluster import DATABASE, SERVICE_ROLE
+from app.errors import ConfigurationError
+from app.platform.database.logins import DatabaseUrls
+from app.platform.embedded.cluster import urls_of
 from app.platform.embedded.data_folder import (
     DataFolder,
     DataFolderInUseError,
@@ -32,8 +34,8 @@ _POLL_SECONDS = 0.2
 
 
 @asynccontextmanager
-async def open_embedded(data_dir: Path, *, share: bool) -> AsyncIterator[str]:
-    """The URL of the embedded database, for the time of the block.
+async def open_embedded(data_dir: Path, *, share: bool) -> AsyncIterator[DatabaseUrls]:
+    """The URLs of the embedded database, for the time of the block.
 
     Args:
         data_dir: the data folder.
@@ -47,25 +49,26 @@ async def open_embedded(data_dir: Path, *, share: bool) -> AsyncIterator[str]:
     """
     if not share:
         async with EmbeddedPostgres(data_dir) as postgres:
-            yield postgres.dsn
+            yield postgres.urls
         return
     folder = open_data_folder(data_dir)
     postgres = EmbeddedPostgres(data_dir)
     with AttachedClients(folder) as clients:
-        dsn = await _started_or_joined(postgres, data_dir, clients)
+        urls = await _started_or_joined(postgres, data_dir, clients)
         try:
-            yield dsn
+            yield urls
             if postgres.pid is not None:
                 await clients.wait_until_last()
         finally:
             await postgres.stop()
 
 
-async def attach(data_dir: Path) -> str | None:
-    """The URL of the database that a living service runs on the folder, or None.
+async def attach(data_dir: Path) -> DatabaseUrls | None:
+    """The URLs of the database that a living service runs on the folder, or None.
 
     Raises:
-        ConfigurationError: the folder belongs to another user, or its passwords are missing.
+        ConfigurationError: the folder belongs to another user, its passwords are missing, or the
+            service is of a release that had one login.
 
     """
     if not is_data_folder(data_dir):
@@ -74,15 +77,18 @@ async def attach(data_dir: Path) -> str | None:
     state = read_state(folder)
     if state is None or not _is_alive(state.pid):
         return None
-    dsn = SocketFolder(Path(state.socket_folder), temporary=False).dsn(
-        user=SERVICE_ROLE, password=read_secrets(folder).service_password, database=DATABASE
-    )
+    passwords = read_secrets(folder)
+    if not passwords.serving_password:
+        raise ConfigurationError(
+            f"The service on {folder.root} is of an earlier release: stop it and start this one."
+        )
+    urls = urls_of(SocketFolder(Path(state.socket_folder), temporary=False), passwords)
     try:
-        connection = await asyncpg.connect(dsn, timeout=_TIMEOUT_SECONDS)
+        connection = await asyncpg.connect(urls.migration, timeout=_TIMEOUT_SECONDS)
     except (OSError, asyncpg.CannotConnectNowError, asyncpg.PostgresConnectionError):
         return None
     await connection.close()
-    return dsn
+    return urls
 
 
 def _is_alive(pid: int) -> bool:
@@ -96,20 +102,20 @@ def _is_alive(pid: int) -> bool:
 
 async def _started_or_joined(
     postgres: EmbeddedPostgres, data_dir: Path, clients: "AttachedClients"
-) -> str:
+) -> DatabaseUrls:
     deadline = time.monotonic() + _TIMEOUT_SECONDS
     while True:
         try:
             await postgres.start()
         except DataFolderInUseError:
             if clients.enter():
-                if dsn := await attach(data_dir):
-                    return dsn
+                if urls := await attach(data_dir):
+                    return urls
                 clients.leave()
             if time.monotonic() > deadline:
                 raise
         else:
-            return postgres.dsn
+            return postgres.urls
         await asyncio.sleep(_POLL_SECONDS)
 
 

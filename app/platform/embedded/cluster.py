@@ -16,20 +16,23 @@ from pathlib import Path
 import asyncpg
 
 from app.errors import ConfigurationError
+from app.platform.database.logins import DatabaseUrls
 from app.platform.embedded.accounts import Account, ServerLog, ended, spawn
 from app.platform.embedded.binaries import Binaries
 from app.platform.embedded.data_folder import (
     POSTGRES_MAJOR,
     ClusterPasswords,
     DataFolder,
+    complete_secrets,
     create_secrets,
-    read_secrets,
     sync_folder,
 )
 from app.platform.embedded.sockets import SocketFolder
 
 SUPERUSER = "kemem_superuser"
-SERVICE_ROLE = "kemem_service"
+MIGRATION_LOGIN = "kemem_service"
+"""Owns the database. It served as well in earlier releases, and is called after that."""
+SERVING_LOGIN = "kemem_serving"
 DATABASE = "kemem"
 
 _UNFINISHED = ".new-"
@@ -49,7 +52,7 @@ async def ensure_cluster(
     """
     await asyncio.to_thread(_remove_leftovers, folder)
     if _is_cluster(folder.cluster):
-        return read_secrets(folder)
+        return complete_secrets(folder)
     # On disk first: passwords without a cluster are harmless, the opposite is not.
     fresh = create_secrets(folder)
     draft = folder.root / f"{folder.cluster.name}{_UNFINISHED}{secrets.token_hex(4)}"
@@ -140,11 +143,17 @@ async def _initdb(
 
 
 async def ensure_database(sockets: SocketFolder, passwords: ClusterPasswords) -> None:
-    """Make the service's role, its database and pgvector in it; safe to repeat."""
+    """Make the two logins, the database and pgvector in it; safe to repeat.
+
+    The rights of the login that serves come with the schema.
+    """
     async with _superuser(sockets, passwords, "postgres") as connection:
-        await _ensure_role(connection, passwords.service_password)
+        await _ensure_role(connection, MIGRATION_LOGIN, "CREATEROLE", passwords.service_password)
+        await _ensure_role(
+            connection, SERVING_LOGIN, "NOCREATEROLE NOINHERIT", passwords.serving_password
+        )
         if not await connection.fetchval("SELECT 1 FROM pg_database WHERE datname = $1", DATABASE):
-            await connection.execute(f"CREATE DATABASE {DATABASE} OWNER {SERVICE_ROLE}")
+            await connection.execute(f"CREATE DATABASE {DATABASE} OWNER {MIGRATION_LOGIN}")
     async with _superuser(sockets, passwords, DATABASE) as connection:
         await connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         # Does nothing unless a newer wheel has brought a newer pgvector.
@@ -152,17 +161,31 @@ async def ensure_database(sockets: SocketFolder, passwords: ClusterPasswords) ->
         await connection.execute("ALTER EXTENSION vector UPDATE")
 
 
-async def _ensure_role(connection: asyncpg.Connection, password: str) -> None:
-    if not await connection.fetchval("SELECT 1 FROM pg_roles WHERE rolname = $1", SERVICE_ROLE):
-        await connection.execute(f"CREATE ROLE {SERVICE_ROLE}")
+async def _ensure_role(
+    connection: asyncpg.Connection, name: str, rights: str, password: str
+) -> None:
+    if not await connection.fetchval("SELECT 1 FROM pg_roles WHERE rolname = $1", name):
+        await connection.execute(f"CREATE ROLE {name}")
     # Every time, so that role and file agree also after a crash between the two.
     change = await connection.fetchval(
-        "SELECT format('ALTER ROLE %I LOGIN NOSUPERUSER CREATEROLE PASSWORD %L',"
+        f"SELECT format('ALTER ROLE %I LOGIN NOSUPERUSER {rights} PASSWORD %L',"
         " $1::text, $2::text)",
-        SERVICE_ROLE,
+        name,
         password,
     )
     await connection.execute(change)
+
+
+def urls_of(sockets: SocketFolder, passwords: ClusterPasswords) -> DatabaseUrls:
+    """URLs of the database for its two logins."""
+    return DatabaseUrls(
+        migration=sockets.dsn(
+            user=MIGRATION_LOGIN, password=passwords.service_password, database=DATABASE
+        ),
+        serving=sockets.dsn(
+            user=SERVING_LOGIN, password=passwords.serving_password, database=DATABASE
+        ),
+    )
 
 
 @asynccontextmanager

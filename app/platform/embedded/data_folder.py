@@ -10,7 +10,7 @@ import json
 import os
 import secrets
 import stat
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import platformdirs
@@ -170,10 +170,12 @@ def holder_of(folder: DataFolder) -> int | None:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPasswords:
-    """Passwords of the two roles that are made with the cluster."""
+    """Passwords of the superuser, of the login that migrates, and of the one that serves."""
 
     superuser_password: str = field(repr=False)
     service_password: str = field(repr=False)
+    serving_password: str = field(repr=False, default="")
+    """Empty in a folder of a release that had one login for both, until it is next started."""
 
 
 def read_secrets(folder: DataFolder) -> ClusterPasswords:
@@ -196,7 +198,7 @@ def read_secrets(folder: DataFolder) -> ClusterPasswords:
 
 def create_secrets(folder: DataFolder) -> ClusterPasswords:
     """New random passwords, on disk before anything uses them."""
-    fresh = ClusterPasswords(secrets.token_urlsafe(32), secrets.token_urlsafe(32))
+    fresh = ClusterPasswords(*(secrets.token_urlsafe(32) for _ in range(3)))
     write_private(folder.secrets, json.dumps(asdict(fresh)))
     return fresh
 
@@ -206,6 +208,20 @@ def ensure_secret_key(folder: DataFolder) -> str:
     if not folder.secret_key.exists():
         write_private(folder.secret_key, base64.urlsafe_b64encode(secrets.token_bytes(32)).decode())
     return folder.secret_key.read_text().strip()
+
+
+def complete_secrets(folder: DataFolder) -> ClusterPasswords:
+    """The passwords of an existing cluster, with a new one for a login that had none.
+
+    Raises:
+        ConfigurationError: the file is missing or damaged.
+
+    """
+    kept = read_secrets(folder)
+    if not kept.serving_password:
+        kept = replace(kept, serving_password=secrets.token_urlsafe(32))
+        write_private(folder.secrets, json.dumps(asdict(kept)))
+    return kept
 
 
 @dataclass(frozen=True, slots=True)

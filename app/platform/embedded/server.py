@@ -14,14 +14,15 @@ import structlog
 from typing_extensions import override
 
 from app.errors import ConfigurationError
+from app.platform.database.logins import DatabaseUrls
 from app.platform.embedded.accounts import Account, account_for, permits
 from app.platform.embedded.binaries import Binaries, find_binaries, readable_binaries
 from app.platform.embedded.cluster import (
     DATABASE,
-    SERVICE_ROLE,
     SUPERUSER,
     ensure_cluster,
     ensure_database,
+    urls_of,
 )
 from app.platform.embedded.data_folder import (
     ClusterPasswords,
@@ -78,9 +79,13 @@ class EmbeddedPostgres:
 
     @property
     def dsn(self) -> str:
-        """URL of the service's database, with its password: never log it."""
-        sockets, secrets = self._running()
-        return sockets.dsn(user=SERVICE_ROLE, password=secrets.service_password, database=DATABASE)
+        """URL of the database for the login that migrates, with its password: never log it."""
+        return self.urls.migration
+
+    @property
+    def urls(self) -> DatabaseUrls:
+        """URLs of the database for both logins."""
+        return urls_of(*self._running())
 
     @property
     def superuser_dsn(self) -> str:

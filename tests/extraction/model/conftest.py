@@ -10,7 +10,7 @@ from httpx import AsyncClient
 from app.platform.embedded.server import EmbeddedPostgres
 from app.platform.jobs.worker import Worker
 from app.runtime import Runtime, open_runtime
-from tests.support.databases import migrated_database
+from tests.support.databases import migrated_database, served
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import Endpoint, OpenAIServer, openai_server
 from tests.support.service import client_of
@@ -48,7 +48,7 @@ async def model_runtime(
     dsn: str, running_server: OpenAIServer, model_settings: dict[str, Any]
 ) -> AsyncIterator[Runtime]:
     settings = asking(running_server, extraction_model="openai/reader", **model_settings)
-    async with open_runtime(settings, dsn) as runtime:
+    async with open_runtime(settings, served(dsn)) as runtime:
         yield runtime
 
 
