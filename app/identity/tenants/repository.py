@@ -62,6 +62,11 @@ class KeyDirectory:
         asks once for many requests. Nothing is remembered: the statement that answers
         always begins after the question, so a revoked key is refused at once.
         """
+        if self._next is None and not self._one_at_a_time.locked():
+            # Nobody is asking: without a task of its own, which costs as much as the statement.
+            async with self._one_at_a_time:
+                rows = await self._database.look_up(_FIND_KEYS, [key_prefix])
+            return rows[0] if rows else None
         if self._next is None:
             self._next = asyncio.create_task(self._find_wanted())
         self._wanted.add(key_prefix)

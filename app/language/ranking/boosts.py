@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import lru_cache
 from typing import Final
 
 
@@ -64,15 +65,11 @@ class Boosts:
 
     def with_changes(self, weights: Mapping[str, float]) -> "Boosts":
         """These weights, some of them replaced, by name."""
-        return replace(self, **weights)
+        return replace(self, **weights) if weights else self
 
     def with_dense(self, *, latin: float, cjk: float) -> "Boosts":
         """These weights, with the embedder's shares where nobody has said another."""
-        return replace(
-            self,
-            dense_latin=latin if self.dense_latin is None else self.dense_latin,
-            dense_cjk=cjk if self.dense_cjk is None else self.dense_cjk,
-        )
+        return _with_dense(self, latin, cjk)
 
     def dense_share(self, cjk: float) -> float:
         """Return the share of the vectors in a query of which `cjk` (0 to 1) is CJK.
@@ -82,6 +79,16 @@ class Boosts:
         latin = _EVEN if self.dense_latin is None else self.dense_latin
         chinese = _EVEN if self.dense_cjk is None else self.dense_cjk
         return latin + (chinese - latin) * min(max(cjk, 0.0), 1.0)
+
+
+@lru_cache(64)
+def _with_dense(boosts: Boosts, latin: float, cjk: float) -> Boosts:
+    """Kept, since an embedder's shares are the same in every search."""
+    return replace(
+        boosts,
+        dense_latin=latin if boosts.dense_latin is None else boosts.dense_latin,
+        dense_cjk=cjk if boosts.dense_cjk is None else boosts.dense_cjk,
+    )
 
 
 BOOSTS: Final = tuple(each.name for each in fields(Boosts))

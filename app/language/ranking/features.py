@@ -95,22 +95,38 @@ def bucket_statistics(features: Features) -> BucketStatistics:
     )
 
 
-def coverage(
-    features: Features, bucket: BucketStatistics, traits: QueryTraits
-) -> npt.NDArray[np.float32]:
+def coverage(features: Features, bucket: BucketStatistics, traits: QueryTraits) -> Floats:
     """BM25 of each row, 0 to 1, comparable between queries.
 
     1 is what a row of mean length would have that holds each word of the query once; more
     counts as 1.
     """
-    weights = rarity(bucket.holders, bucket.rows) * np.sqrt(traits.term_counts)
-    total = float(weights.sum())
+    scores = word_scores(features, bucket, traits)
+    return covered(scores, float(word_weights(bucket, traits).sum()))
+
+
+def covered(scores: Floats, total: float) -> Floats:
+    """BM25 as a share of `total`, what the words of the query are worth; 0 where they are worth
+    nothing.
+    """
     if total <= 0.0:
-        return np.zeros_like(features.lengths)
+        return np.zeros_like(scores)
+    shares: Floats = np.minimum(scores / np.float32(total), 1.0)
+    return shares
+
+
+def word_weights(bucket: BucketStatistics, traits: QueryTraits) -> Floats:
+    """What each term of the query is worth: its rarity, and how often it is asked for."""
+    # Said twice is asked for more, but not twice as much.
+    weights: Floats = rarity(bucket.holders, bucket.rows) * np.sqrt(traits.term_counts)
+    return weights
+
+
+def word_scores(features: Features, bucket: BucketStatistics, traits: QueryTraits) -> Floats:
+    """BM25 of each row."""
     counts = np.ascontiguousarray(features.counts.T, dtype=np.float32)
-    scores = bm25(counts, features.lengths, weights, bucket.mean_length)
-    covered: npt.NDArray[np.float32] = np.minimum(scores / np.float32(total), 1.0)
-    return covered
+    weights = word_weights(bucket, traits)
+    return bm25(counts, features.lengths, weights, bucket.mean_length)
 
 
 def positions(

@@ -94,7 +94,9 @@ async def by_all(
         asked,
         boosts,
         RankWeights(*plan.weights),
-        RankingRules(plan.mode, plan.threshold, plan.rerank, plan.limit, plan.corrections),
+        RankingRules(
+            plan.mode, plan.threshold, plan.rerank, plan.limit, plan.corrections, plan.explain
+        ),
     )
     if plan.names:
         how = replace(how, links=links_of(seen["links"], len(ids)))
@@ -176,13 +178,11 @@ def hit(found: Found, weights: RankWeights, *, compared: bool, explain: bool) ->
     shown: dict[str, Any] = dict(found.row)
     for name in ("looked_at", "scope_weight", "exact", "exact_ranked", "fits"):
         shown.pop(name, None)
-    explanation = explained(found, weights, compared=compared) if explain else None
-    return shown | {
-        "score": shown_score(ranking.score),
-        "similarity": similarity,
-        "relevance": ranking.relevance,
-        "explain": explanation,
-    }
+    shown["score"] = shown_score(ranking.score)
+    shown["similarity"] = similarity
+    shown["relevance"] = ranking.relevance
+    shown["explain"] = explained(found, weights, compared=compared) if explain else None
+    return shown
 
 
 def shown_score(score: float) -> float:

@@ -30,7 +30,8 @@ class RankedMemory:
         similarity: cosine of query and memory, 0 to 1.
         lexical: how well its words fit, 0 to 1; None where words were not compared.
         relevance: what words, vectors and context make together, 0 to 1.
-        boosts: what each part of the context added before the sum was scaled, by name.
+        boosts: what each part of the context added before the sum was scaled, by name; nothing
+            where no explanation was asked for.
         path: how it is related to what the query names, if the graph knows.
 
     """
@@ -56,6 +57,7 @@ class RankingRules:
         rerank: order by score; else by similarity, in lexical mode by the lexical score.
         limit: how many at most.
         corrections: so many corrections come besides, the best, whatever their similarity.
+        explain: whether it is told what each part of the context added.
 
     """
 
@@ -64,6 +66,7 @@ class RankingRules:
     rerank: bool
     limit: int
     corrections: int = 0
+    explain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,22 +96,27 @@ class _Rated:
     def of(cls, ids: Sequence[str], records: Records, how: Ranking) -> "_Rated":
         features = features_of(ids, records, how.asked.packed)
         bucket = bucket_statistics(features)
-        # Rounded, to hide the noise of single precision.
-        lexical = coverage(features, bucket, how.asked.traits).astype(np.float64).round(6)
-        relevance = lexical
         boosts: Callable[[int], Mapping[str, float]] = _no_boosts
-        if how.cut.mode != "lexical":
-            features = replace(features, linked=_linked(ids, how.links))
+        # Rounded, to hide the noise of single precision.
+        if how.cut.mode == "lexical":
+            words = coverage(features, bucket, how.asked.traits)
+            lexical = relevance = words.astype(np.float64).round(6)
+        else:
+            if how.links:
+                features = replace(features, linked=_linked(ids, how.links))
             fused = fuse(features, bucket, how.asked.traits, how.boosts)
+            lexical = fused.covered.astype(np.float64).round(6)
             relevance = fused.relevance.astype(np.float64).round(6)
-            boosts = fused.boosts
+            if how.cut.explain:
+                boosts = fused.boosts
         score = np.minimum(
             how.weights.similarity * relevance
             + how.weights.confidence * records["confidence"].astype(np.float64)
             + how.weights.scope * records["scope_weight"].astype(np.float64),
             1.0,
         )
-        similarity = np.nan_to_num(np.clip(records["similarity"].astype(np.float64), 0.0, 1.0))
+        # Not a number counts as 0.
+        similarity = np.minimum(np.fmax(records["similarity"].astype(np.float64), 0.0), 1.0)
         ended = records["ended"] if "ended" in (records.dtype.names or ()) else None
         return cls(lexical, similarity, relevance, score, boosts, ended)
 
@@ -121,9 +129,7 @@ class _Rated:
         return order if self.ended is None else order - BEHIND * self.ended
 
 
-def _linked(ids: Sequence[str], links: Mapping[str, Link]) -> npt.NDArray[np.float32] | None:
-    if not links:
-        return None
+def _linked(ids: Sequence[str], links: Mapping[str, Link]) -> npt.NDArray[np.float32]:
     strengths = (links[memory_id].strength if memory_id in links else 0.0 for memory_id in ids)
     return np.fromiter(strengths, np.float32, len(ids))
 

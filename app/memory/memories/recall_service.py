@@ -205,4 +205,5 @@ class RecallService:
             as_of=wanted.as_of,
             around=wanted.as_of is None,
             columns=COLUMNS if wanted.as_of else (*COLUMNS, VALIDITY),
+            explain=True,
         )

@@ -81,6 +81,7 @@ from app.memory.memories.search_schemas import (
 from app.memory.memories.search_service import SearchService
 from app.memory.memories.service import MemoryCreation, MemoryService
 from app.platform.http.dependencies import VersionDep, provided
+from app.platform.http.hot_route import HotRoute
 from app.platform.http.problems import responses_for
 from app.platform.plugins.errors import ProcessorFailedError
 from app.platform.values.fields import Id
@@ -172,8 +173,19 @@ async def validate_memories(
     return await service.validate(principal, body)
 
 
-@router.post(
+async def search_memories(
+    body: SearchRequest, principal: ReaderDep, service: SearchDep
+) -> Response:
+    """Find memories by meaning, best first."""
+    # Written out at once: validating 30 fields of 100 hits again costs more than the search.
+    # The published schema is held against it by the tests.
+    return Response(to_json(await service.search(principal, body)), media_type="application/json")
+
+
+router.add_api_route(
     "/search",
+    search_memories,
+    methods=["POST"],
     response_model=SearchAnswer,
     responses=responses_for(
         SelectorRequiredError,
@@ -185,14 +197,8 @@ async def validate_memories(
         EmbeddingUnavailableError,
         ProcessorFailedError,
     ),
+    route_class_override=HotRoute,
 )
-async def search_memories(
-    body: SearchRequest, principal: ReaderDep, service: SearchDep
-) -> Response:
-    """Find memories by meaning, best first."""
-    # Written out at once: validating 30 fields of 100 hits again costs more than the search.
-    # The published schema is held against it by the tests.
-    return Response(to_json(await service.search(principal, body)), media_type="application/json")
 
 
 @router.get("", responses=responses_for(InvalidCursorError, InvalidFilterError))

@@ -163,8 +163,7 @@ class SearchService:
 
         """
         body = for_default_user(principal, body)
-        search = _fingerprint(principal, body)
-        reached = None if body.cursor is None else decode(body.cursor, search)
+        asked, reached = body, _reached(principal, body)
         reference = body.reference_time or (reached.reference if reached else self._now())
         body = body.model_copy(update={"reference_time": reference})
         plan = await self._plan(principal, body, reached, around=around)
@@ -175,6 +174,7 @@ class SearchService:
         found = ended_last(newer_first(found))
         # Of every row that the first page looked at none was stored later.
         newest = plan.newest or max((match.row["looked_at"] for match in found), default=reference)
+        times = newest, reference
         shown = await self._processed(principal, plan, body.query, found)
         found = shown.found
         self._note(principal, plan, found)
@@ -182,7 +182,7 @@ class SearchService:
         SEARCHES.labels("found" if found else "empty").inc()
         return {
             "results": [self._hit(match, body, shown) for match in found],
-            "next_cursor": _cursor(reached, seen, (newest, reference), search) if more else None,
+            "next_cursor": _cursor(principal, asked, reached, seen, times) if more else None,
             "embedding_models": list(plan.vectors),
             "waiting": waiting,
             "degraded": plan.degraded or failed,
@@ -194,7 +194,8 @@ class SearchService:
     def _hit(self, match: Found, body: SearchRequest, shown: Annotated) -> dict[str, Any]:
         compared = body.mode != "lexical"
         row = hit(match, self._weights, compared=compared, explain=body.explain)
-        return row | {"annotations": shown.annotations.get(match.ranked.memory_id)}
+        row["annotations"] = shown.annotations.get(match.ranked.memory_id)
+        return row
 
     def _note(self, principal: Principal, plan: SearchPlan, found: list[Found]) -> None:
         """Count the uses of what was found; what is found of the past does not count."""
@@ -311,6 +312,7 @@ class SearchService:
             dense_share=query.dense_share,
             names=self._names(body),
             newest=reached.newest if reached else None,
+            explain=body.explain,
         )
         if around and body.as_of is None and body.known_at is None:
             plan = replace(plan, around=True, columns=(*COLUMNS, VALIDITY))
@@ -391,12 +393,23 @@ def _fingerprint(principal: Principal, body: SearchRequest) -> str:
     return fingerprint(asked | {"key": [principal.access.user_id, principal.access.agent_id]})
 
 
+def _reached(principal: Principal, body: SearchRequest) -> MessageSearchPosition | None:
+    """Where the request's cursor points, if it has one.
+
+    Raises:
+        OtherSearchError: the cursor is of another search.
+
+    """
+    return None if body.cursor is None else decode(body.cursor, _fingerprint(principal, body))
+
+
 def _cursor(
+    principal: Principal,
+    asked: SearchRequest,
     reached: MessageSearchPosition | None,
     seen: list[str],
     times: tuple[datetime, datetime],
-    search: str,
 ) -> str:
     count = (reached.count if reached else 0) + len(seen)
     position = MessageSearchPosition(count, marks(reached, seen), *times)
-    return encode(position, search)
+    return encode(position, _fingerprint(principal, asked))

@@ -85,6 +85,7 @@ class SearchPlan:
         member: whether the user is a member of the project; else only what is public is found.
         names: pieces of the query that the graph is asked for; none asks nothing of it.
         dense_share: of the embedders behind the vectors; ranking asks for it, no statement does.
+        explain: whether it is told what each part of the context added; no statement asks for it.
 
     """
 
@@ -114,6 +115,7 @@ class SearchPlan:
     member: bool = True
     names: Sequence[str] = ()
     newest: datetime | None = None
+    explain: bool = False
 
 
 def features_statement(

@@ -22,6 +22,7 @@ from pydantic_core import from_json
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
 
 from app.errors import DomainError
+from app.platform.database.connections import Connections
 from app.platform.database.failures import (
     DatabaseUnavailableError,
     OutcomeUnknownError,
@@ -112,14 +113,12 @@ class Database:
     def __init__(
         self,
         engine: AsyncEngine,
-        reads: asyncpg.Pool,
-        dispatch: asyncpg.Pool,
+        reads: Connections,
+        dispatch: Connections,
         *,
-        acquire_seconds: float,
         read_in_transactions: bool,
     ) -> None:
-        """Use `open_database`; `acquire_seconds` is how long to wait for a connection."""
-        self._acquire_seconds = acquire_seconds
+        """Use `open_database`."""
         self._hot_read = _in_transaction if read_in_transactions else _in_one_statement
         self._engine = engine
         self._reads = reads
@@ -228,7 +227,7 @@ class Database:
 
     async def _run(
         self,
-        pool: asyncpg.Pool,
+        connections: Connections,
         query: Query,
         *,
         tries: int = 2,
@@ -236,8 +235,7 @@ class Database:
         """Raises DatabaseUnavailableError."""
         for attempt in range(tries):
             try:
-                async with pool.acquire(timeout=self._acquire_seconds) as connection:
-                    return await query(connection)
+                return await connections.use(query)
             except Exception as error:
                 if is_lost(error) and not isinstance(error, OSError) and attempt + 1 < tries:
                     # The connection had died; these statements are safe to repeat.
@@ -402,13 +400,15 @@ async def open_database(
             pool(max_size=pool_size, init=_prepare_reads) as reads,
             pool(max_size=DISPATCH_POOL_SIZE, init=_prepare_dispatch) as dispatch,
         ):
-            yield Database(
-                engine,
-                reads,
-                dispatch,
-                acquire_seconds=statement_timeout_seconds,
-                read_in_transactions=read_in_transactions,
-            )
+            kept = [
+                Connections(each, acquire_seconds=statement_timeout_seconds)
+                for each in (reads, dispatch)
+            ]
+            try:
+                yield Database(engine, *kept, read_in_transactions=read_in_transactions)
+            finally:
+                for each in kept:
+                    await each.close()
     finally:
         await engine.dispose()
 

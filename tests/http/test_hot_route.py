@@ -1,0 +1,129 @@
+"""A hot route answers as FastAPI does, and reads what is well formed itself."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import pytest
+from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
+from fastapi.routing import APIRoute
+from httpx import ASGITransport, AsyncClient
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+from typing_extensions import override
+
+from app.platform.http.hot_route import HotRoute
+
+JSON = {"content-type": "application/json"}
+
+
+class Asked(BaseModel):
+    text: str
+    limit: Annotated[int, Field(ge=1, le=3)] = 2
+
+
+async def caller(request: Request) -> str:
+    name = request.headers.get("caller")
+    if name is None:
+        raise HTTPException(401, "who is it?")
+    return name
+
+
+async def answer(body: Asked, name: Annotated[str, Depends(caller)]) -> Response:
+    # A lone surrogate is a text in JSON, and none in an answer.
+    return Response(ascii(f"{name} {body.text} {body.limit}"))
+
+
+class Ordinary(APIRoute):
+    """Counts what FastAPI reads."""
+
+    read = 0
+
+    @override
+    def get_route_handler(self) -> Callable[[Request], Any]:
+        handler = super().get_route_handler()
+
+        async def counting(request: Request) -> Response:
+            Ordinary.read += 1
+            return await handler(request)
+
+        return counting
+
+
+class Hot(HotRoute, Ordinary):
+    pass
+
+
+@pytest.fixture
+async def client() -> Any:
+    router = APIRouter(prefix="/in")
+    router.add_api_route("/hot", answer, methods=["POST"], route_class_override=Hot)
+    router.add_api_route("/ordinary", answer, methods=["POST"])
+    app = FastAPI()
+    app.include_router(router)
+    transport = ASGITransport(app)
+    async with AsyncClient(transport=transport, base_url="http://test/in") as client:
+        yield client
+
+
+async def test_well_formed_request_is_read_by_the_route_itself(client: AsyncClient) -> None:
+    before = Ordinary.read
+    found = await client.post("/hot", json={"text": "tea"}, headers={"caller": "ana"})
+    assert (found.status_code, found.text) == (200, "'ana tea 2'")
+    assert Ordinary.read == before
+
+
+@pytest.mark.parametrize(
+    ("content", "headers"),
+    [
+        (b'{"text": "tea"}', JSON | {"caller": "ana"}),
+        (b'{"text": "tea", "limit": 3}', {"content-type": "application/json; charset=utf-8",
+                                         "caller": "ana"}),
+        (b'{"text": "tea", "limit": "3"}', JSON | {"caller": "ana"}),
+        (b'{"text": "tea", "limit": 4}', JSON | {"caller": "ana"}),
+        (b'{"limit": 0}', JSON | {"caller": "ana"}),
+        (b'{"text": "tea"', JSON | {"caller": "ana"}),
+        (b'["tea"]', JSON | {"caller": "ana"}),
+        (b"", JSON | {"caller": "ana"}),
+        (b"\xff", JSON | {"caller": "ana"}),
+        (b'{"text": "tea"}', {"content-type": "text/plain", "caller": "ana"}),
+        (b'{"text": "tea"}', JSON),
+        (b'{"text": 3}', JSON),
+        (b'{"text": "\\ud800"}', JSON | {"caller": "ana"}),
+    ],
+)  # fmt: skip
+async def test_answer_is_the_one_of_an_ordinary_route(
+    client: AsyncClient, content: bytes, headers: dict[str, str]
+) -> None:
+    hot, ordinary = [
+        await client.post(path, content=content, headers=headers) for path in ("/hot", "/ordinary")
+    ]
+    assert (hot.status_code, hot.text) == (ordinary.status_code, ordinary.text)
+
+
+async def test_schema_is_the_one_of_an_ordinary_route(client: AsyncClient) -> None:
+    paths = (await client.get("http://test/openapi.json")).json()["paths"]
+    hot, ordinary = (paths[f"/in/{name}"]["post"] for name in ("hot", "ordinary"))
+    assert hot["requestBody"] == ordinary["requestBody"]
+    assert hot["responses"] == ordinary["responses"]
+
+
+async def nested(name: Annotated[str, Depends(caller)]) -> str:
+    return name
+
+
+async def of_a_dependency(body: Asked, name: Annotated[str, Depends(nested)]) -> Response:
+    return Response(body.text + name)
+
+
+async def of_a_parameter(body: Asked, limit: Annotated[int, Query()]) -> Response:
+    return Response(body.text * limit)
+
+
+async def of_no_body(name: Annotated[str, Depends(caller)]) -> Response:
+    return Response(name)
+
+
+@pytest.mark.parametrize("endpoint", [of_a_dependency, of_a_parameter, of_no_body])
+def test_route_that_takes_more_is_refused(endpoint: Any) -> None:
+    with pytest.raises(TypeError):
+        APIRouter().add_api_route("/", endpoint, methods=["POST"], route_class_override=HotRoute)
