@@ -96,13 +96,12 @@ async def test_a_context_sends_a_bounded_number_of_statements(acme: Caller, dsn:
                 await ask(**body)
 
             # Who is calling, the session, what is known of every memory, and the best of them;
-            # without a question the surest, and the surest corrections. With a question what is
-            # known of every message, and the best where the window does not show them already.
-            statements = 4 if body == {"messages": empty} else 5
-            assert wire.round_trips - before == 10 * statements
+            # without a question the surest, and the surest corrections. What is known of every
+            # message comes with the memories.
+            assert wire.round_trips - before == 10 * 4
 
 
-async def test_excerpts_cost_two_statements(acme: Caller, dsn: str) -> None:
+async def test_excerpts_cost_no_statement_of_their_own(acme: Caller, dsn: str) -> None:
     async with (
         wiretap(dsn) as (wire, tapped),
         service(tapped, usage_flush=SELDOM, worker_enabled=False) as app,
@@ -125,7 +124,7 @@ async def test_excerpts_cost_two_statements(acme: Caller, dsn: str) -> None:
             return (wire.round_trips - before) // 10, shown[0]
 
         assert await trips(excerpts=False) == (4, 0)
-        assert await trips() == (6, 2)
+        assert await trips() == (4, 2)
         assert await trips(memories=False, corrections=False) == (4, 2)
         nothing = await trips(memories=False, corrections=False, excerpts=False)
         assert nothing == (2, 0)

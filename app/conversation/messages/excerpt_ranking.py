@@ -151,24 +151,35 @@ def rated_messages(
     index = SessionIndex.of(features.session[order])
     near[order] = index.gather(fused.relevance[order], 1.0, 0.5)
     first = fused.relevance + 0.5 * role + NEIGHBOUR * near + WISH * records["wish"]
-    kept = records["eligible"].copy()
-    if shown:
-        kept &= np.array([each not in shown for each in ids])
-    places = np.flatnonzero(kept)
-    created = records["created"].astype(np.int64)
-    best = places[np.lexsort((created[places], -first[places]))][:most]
     said = records["said"].astype(np.int64)
+    numbers = np.empty(len(ids), np.int64)
+    numbers[order] = _numbered(index, said[order])
     return RatedMessages(
         asked,
         features,
         bucket.holders,
         share,
-        best.tolist(),
+        _best(ids, records, first, shown, most),
         fused,
         role,
         near,
-        _numbered(features.session, said),
+        numbers,
     )
+
+
+def _best(
+    ids: Sequence[str], records: Records, scores: Floats, shown: Collection[str], most: int
+) -> list[int]:
+    """Places of the `most` best that may be shown and are not in `shown`; of equals the oldest."""
+    places = np.flatnonzero(records["eligible"])
+    enough = most + len(shown)
+    if len(places) > enough:
+        # All that could be among the first, equals included; sorting all took longer than rating.
+        floor = np.partition(scores[places], -enough)[-enough]
+        places = places[scores[places] >= floor]
+    created = records["created"][places].astype(np.int64)
+    ordered = places[np.lexsort((created, -scores[places]))].tolist()
+    return list(islice((place for place in ordered if ids[place] not in shown), most))
 
 
 def rated_pieces(
@@ -353,14 +364,18 @@ def _damped(
     return np.where(near, BESIDE * scores[best][owner], damped).astype(np.float32)
 
 
-def _numbered(session: npt.NDArray[np.int64], said: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """The number of each row's session, from 1, by when its first row was said."""
-    _, inverse = np.unique(session, return_inverse=True)
-    begins = np.full(int(inverse.max()) + 1, np.iinfo(np.int64).max)
-    np.minimum.at(begins, inverse, said)
+def _numbered(index: SessionIndex, said: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """The number of each row's session, from 1, by when its first row was said.
+
+    Args:
+        index: of the rows, which are sorted by session.
+        said: of the rows in that order.
+
+    """
+    begins = np.minimum.reduceat(said, index.starts)
     numbers = np.empty(len(begins), np.int64)
     numbers[np.argsort(begins, kind="stable")] = np.arange(1, len(begins) + 1)
-    return numbers[inverse]
+    return numbers[index.number]
 
 
 def _scaled(scores: npt.NDArray[Any]) -> Floats:

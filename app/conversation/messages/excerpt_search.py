@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
-import asyncpg
+import numpy as np
 
 from app.conversation.messages.capture import client_time, searched_text
 from app.conversation.messages.excerpt_ranking import (
@@ -20,9 +20,10 @@ from app.conversation.messages.search_sql import MessagePlan, features_statement
 from app.identity.agents.embedders import EmbeddedQuery
 from app.identity.tenants.access import Principal
 from app.language.ranking.boosts import Boosts
-from app.language.ranking.records import read_records
+from app.language.ranking.records import Records, read_records
 from app.language.text.offload import in_turn
 from app.platform.database.engine import Database
+from app.platform.database.joint_reads import HotReads, Row
 
 CANDIDATES: Final = 150
 """Messages whose pieces are compared; on BEAM and LoCoMo more of them find nothing more."""
@@ -87,20 +88,31 @@ class ExcerptSearch:
         self._boosts = boosts
         self._tags = tags
 
-    async def find(self, principal: Principal, wanted: ExcerptQuery) -> Excerpts:
+    async def find(
+        self, principal: Principal, wanted: ExcerptQuery, reads: HotReads | None = None
+    ) -> Excerpts:
         """The pieces of the best messages, best first, with all that their layout needs.
 
         What was said while memory was paused, hidden messages, tools and their calls are never
         among them, nor what the caller's key may not read. At most the newest 20,000 messages are
         looked at. Writes nothing.
+
+        Args:
+            principal: who asks.
+            wanted: what is looked for.
+            reads: what sends the statements; each is sent by itself when left out.
+
         """
+        reads = reads or self._database
         plan = self._plan(principal, wanted)
         text, values, columns = features_statement(plan)
-        [seen] = await self._database.fetch(principal.tenant_id, text, *values)
+        [seen] = await reads.fetch(principal.tenant_id, text, *values)
         ids: Sequence[str] = seen["ids"] or ()
         if not ids:
             return Excerpts()
         records = read_records(seen["records"], columns)
+        if not _has_others(ids, records, wanted.shown):
+            return Excerpts(searched=len(ids), left_out=seen["left_out"])
         share = wanted.asked.vectors.dense_share
         boosts = self._boosts.with_dense(latin=share.latin, cjk=share.cjk)
         work = plan.asked.products(len(ids))
@@ -108,7 +120,7 @@ class ExcerptSearch:
         rated = await in_turn(
             work, rated_messages, ids, records, plan.asked, boosts, wanted.shown, most
         )
-        pieces = await compared(self._database, principal, plan, ids, rated, self._tags)
+        pieces = await compared(reads, principal, plan, ids, rated, self._tags)
         if pieces is None:
             return Excerpts(searched=len(ids), left_out=seen["left_out"])
         given = {
@@ -144,8 +156,14 @@ class ExcerptSearch:
         )
 
 
+def _has_others(ids: Sequence[str], records: Records, shown: Collection[str]) -> bool:
+    """Whether any message may be shown that is not in `shown`."""
+    places = np.flatnonzero(records["eligible"])
+    return len(places) > len(shown) or any(ids[place] not in shown for place in places.tolist())
+
+
 async def compared(
-    database: Database,
+    database: HotReads,
     principal: Principal,
     plan: MessagePlan,
     ids: Sequence[str],
@@ -180,7 +198,7 @@ async def compared(
     return await in_turn(plan.asked.products(len(records)), rated_pieces, rated, messages, records)
 
 
-def _message(row: asyncpg.Record, place: int, tags: Sequence[str]) -> FoundMessage:
+def _message(row: Row, place: int, tags: Sequence[str]) -> FoundMessage:
     def read() -> str:
         return _said(row["content"], row["content_parts"], tags)
 

@@ -7,6 +7,7 @@ arguments are replaced only where even the line in place of its text does not fi
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from operator import itemgetter
 from typing import Any, Final, Literal
 
 from app.conversation.messages.capture import said_text
@@ -68,8 +69,9 @@ class TextEnds:
 
 def spoken_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Spoken]:
     """The messages in rows of `window_sql.tail_rows`, by id."""
-    names = [one.name for one in fields(Spoken)]
-    return {row["message_id"]: Spoken(**{name: row[name] for name in names}) for row in rows}
+    # In the order of its fields.
+    values = itemgetter(*(one.name for one in fields(Spoken)))
+    return {row["message_id"]: Spoken(*values(row)) for row in rows}
 
 
 def ends_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, TextEnds]:

@@ -155,7 +155,8 @@ class Groups:
         for place, group in enumerate(self.members):
             if place > reach:
                 found.append(place)
-            reach = max(reach, *group) if group else reach
+            # A group is in order.
+            reach = max(reach, group[-1]) if group else reach
         return [*found, len(self.members)]
 
 

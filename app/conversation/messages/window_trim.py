@@ -273,10 +273,13 @@ class Trimming:
 
     def waiting(self, places: Iterable[int]) -> tuple[str, ...]:
         """Ids of the calls among `places` that have no result."""
-        return tuple(call for place in sorted(places) for call in self._unanswered(place))
+        open_places = sorted(self.groups.open.intersection(places))
+        return tuple(call for place in open_places for call in self._unanswered(place))
 
     def unanswered(self, places: Collection[int]) -> int:
         """How many of the calls among `places` have no result though somebody speaks after them."""
+        if not self.groups.open:
+            return 0
         spoken = (place for place in places if self._messages[place].role in SPEAKERS)
         last = max(spoken, default=0)
         return sum(len(self._unanswered(place)) for place in places if place < last)

@@ -45,6 +45,7 @@ from app.memory.memories.timeline_sql import (
 )
 from app.memory.memories.validity_sql import VALIDITY
 from app.platform.database.engine import Database
+from app.platform.database.joint_reads import HotReads
 from app.platform.observability.metrics import RERANK_SECONDS, RERANKS
 
 
@@ -79,7 +80,7 @@ async def by_vectors(database: Database, tenant_id: str, plan: SearchPlan) -> li
 
 
 async def by_all(
-    database: Database, tenant_id: str, plan: SearchPlan, asked: ParsedQuery, boosts: Boosts
+    database: HotReads, tenant_id: str, plan: SearchPlan, asked: ParsedQuery, boosts: Boosts
 ) -> list[Found]:
     """The best memories by words, vectors and context, best first; two statements.
 
@@ -123,7 +124,7 @@ def _ranked_exactly(
 
 
 async def _by_id(
-    database: Database, tenant_id: str, text: str, values: Sequence[object]
+    database: HotReads, tenant_id: str, text: str, values: Sequence[object]
 ) -> dict[str, asyncpg.Record]:
     return {row["memory_id"]: row for row in await database.fetch(tenant_id, text, *values)}
 

@@ -29,6 +29,7 @@ from app.memory.memories.search_service import SearchRanks
 from app.memory.memories.search_sql import Bucket, SearchPlan
 from app.memory.memories.validity_sql import VALIDITY
 from app.platform.database.engine import Database
+from app.platform.database.joint_reads import HotReads
 from app.platform.plugins.points import About
 
 CORRECTION: Final = "correction"
@@ -113,11 +114,18 @@ class RecallService:
         self._spending = spending
         self._processing = processing
 
-    async def recall(self, principal: Principal, wanted: Recall) -> RecallResult:
+    async def recall(
+        self, principal: Principal, wanted: Recall, reads: HotReads | None = None
+    ) -> RecallResult:
         """At most `wanted.limit` memories, best first, then the corrections wanted besides.
 
         Empty without scopes or matches. Nothing is counted as used. When no embedder answers,
         words and context decide alone.
+
+        Args:
+            principal: who asks.
+            wanted: what is to be recalled.
+            reads: what sends the statements; each is sent by itself when left out.
 
         Raises:
             InvalidFilterError: the filter is not in our grammar.
@@ -130,7 +138,8 @@ class RecallService:
         if wanted.asked is None:
             recalled = RecallResult(BY_CONFIDENCE, await self._surest(principal, plan, wanted))
         else:
-            recalled = await self._by_query(principal, plan, wanted.asked, wanted)
+            reads = reads or self._database
+            recalled = await self._by_query(principal, plan, wanted.asked, wanted, reads)
         chain = await self._processing.of_agent(principal, wanted.agent_id)
         about = About(
             principal.tenant_id, wanted.user_id, wanted.agent_id, wanted.scopes.get("session")
@@ -141,7 +150,12 @@ class RecallService:
         return replace(recalled, found=shown.found)
 
     async def _by_query(
-        self, principal: Principal, plan: SearchPlan, query: EmbeddedQuery, wanted: Recall
+        self,
+        principal: Principal,
+        plan: SearchPlan,
+        query: EmbeddedQuery,
+        wanted: Recall,
+        reads: HotReads,
     ) -> RecallResult:
         asked, vectors = query.parsed, query.vectors
         share = vectors.dense_share
@@ -155,7 +169,7 @@ class RecallService:
             limit=max(wanted.limit, RERANK_CANDIDATES) if reranker else wanted.limit,
             dense_share=share,
         )
-        found = await by_all(self._database, principal.tenant_id, plan, asked, boosts)
+        found = await by_all(reads, principal.tenant_id, plan, asked, boosts)
         judged = False
         if reranker is not None and found:
             counted = CountedReranker(reranker, self._spending, principal.tenant_id)

@@ -48,8 +48,11 @@ from app.prompting.context.schemas import ContextRequest, LeftOut
 from app.prompting.context.window_part import WindowPart, window_part
 from app.prompting.documents.schemas import PassageHit
 
-EXCERPT_CHARACTERS: Final = 20_000
-"""Laying out excerpts takes as long as reading so many characters."""
+EXCERPT_CHARACTERS: Final = 1_000
+"""Laying out excerpts takes as long as scanning so many characters."""
+
+COUNTED: Final = 10
+"""How many characters are counted in the time that it takes to scan one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,13 +204,14 @@ class Composition:
 
     @property
     def characters(self) -> int:
-        """The characters of all text that is read for it."""
+        """The characters that are to be scanned of all its text."""
         found = [] if self.recalled is None else self.recalled.found
+        counted = sum(len(memory.row["content"]) for memory in found)
+        counted += sum(len(passage.content) for passage in self.passages)
         return (
             len(self.options.instructions)
             + self.scene.characters
-            + sum(len(memory.row["content"]) for memory in found)
-            + sum(len(passage.content) for passage in self.passages)
+            + counted // COUNTED
             + (0 if self.excerpts is None else EXCERPT_CHARACTERS)
         )
 

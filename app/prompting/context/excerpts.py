@@ -210,9 +210,9 @@ def _cut(request: str) -> str:
 
 
 def used_excerpt(shown: ShownMessage, *, explain: bool) -> dict[str, Any]:
-    """The fields of `schemas.UsedExcerpt`."""
+    """The fields of `schemas.UsedExcerpt`, `explain` only on request."""
     message, best = shown.message, shown.best
-    return {
+    used: dict[str, Any] = {
         "message_id": message.message_id,
         "session_id": message.session_id,
         "role": message.role,
@@ -223,5 +223,7 @@ def used_excerpt(shown: ShownMessage, *, explain: bool) -> dict[str, Any]:
         "score": best.score,
         "similarity": best.similarity,
         "tokens": shown.tokens,
-        "explain": dict(best.signals) if explain else None,
     }
+    if explain:
+        used["explain"] = dict(best.signals)
+    return used

@@ -7,7 +7,7 @@ lost; then an echo of such a memory may be extracted again.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from time import monotonic
 from typing import Any, Final, Generic, TypeVar
@@ -57,6 +57,9 @@ class ShownContext:
     beside_tokens: int
     at: datetime
     first_at: datetime | None = None
+
+
+_SHOWN: Final = tuple(field.name for field in fields(ShownContext))
 
 
 def _newest(_before: datetime, now: datetime) -> datetime:
@@ -119,7 +122,8 @@ class Injections:
 
     async def _write_contexts(self, tenant_id: str, batch: Mapping[_Pair, ShownContext]) -> None:
         rows: list[dict[str, Any]] = [
-            {"session_id": session_id, "content_sha256": content_sha256, **asdict(shown)}
+            {"session_id": session_id, "content_sha256": content_sha256}
+            | {name: getattr(shown, name) for name in _SHOWN}
             for (session_id, content_sha256), shown in batch.items()
         ]
         values = {"tenant_id": tenant_id, "contexts": to_json(rows).decode()}

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import asyncpg
 from pydantic_core import from_json
@@ -20,6 +20,10 @@ from app.prompting.blocks.block_text import ShownBlock
 from app.prompting.context.assembly import profile_lines
 
 Off = Literal["deployment", "agent", "session"]
+
+STORED: Final = 40
+"""How many characters of stored messages are read in the time that it takes to scan one: their
+tokens are known, and their texts are only passed on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,11 +63,11 @@ class Scene:
 
     @property
     def characters(self) -> int:
-        """The characters of all its text."""
+        """The characters that are to be scanned of all its text."""
         return (
             sum(len(block.value) for block in self.blocks)
             + sum(len(summary) for summary in self.summaries)
-            + self.conversation.characters
+            + self.conversation.characters // STORED
         )
 
     def scopes(self, wanted: Sequence[str] | None) -> dict[str, str]:

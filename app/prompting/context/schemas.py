@@ -221,7 +221,7 @@ class Part(ReadSchema):
         description="Items that were found and are not in it, nor in the profile in its place."
     )
     reason: LeftOut | None = Field(description="Why some are not in it, or all.")
-    text: str | None = Field(default=None, description="With render parts.")
+    text: str | None = Field(default=None, description="With render parts alone.")
 
 
 class UsedMemory(ReadSchema):
@@ -242,7 +242,7 @@ class UsedMemory(ReadSchema):
     )
     tokens: int = Field(description="Of its line; 0 where the profile says it.")
     version: int
-    explain: ScoreExplained | None = None
+    explain: ScoreExplained | None = Field(default=None, description="With `explain` alone.")
 
 
 class UsedPassage(ReadSchema):
@@ -276,7 +276,7 @@ class UsedExcerpt(ReadSchema):
     )
     tokens: int = Field(description="Of its line.")
     explain: dict[str, float] | None = Field(
-        default=None, description="What each signal added for that piece, with `explain`."
+        default=None, description="What each signal added for that piece, with `explain` alone."
     )
 
 

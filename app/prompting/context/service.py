@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from app.conversation.messages.excerpt_search import ExcerptQuery, ExcerptSearch
@@ -20,6 +21,7 @@ from app.language.llm.tokens import TokenCounter
 from app.language.text.offload import INLINE_CHARACTERS, read_text
 from app.memory.memories.recall_service import Recall, RecallResult, RecallService
 from app.platform.database.engine import Database
+from app.platform.database.joint_reads import HotReads, side_by_side
 from app.platform.values.pagination import Page, decode_time, page
 from app.prompting.context.assembly import CORRECTIONS_SHARE
 from app.prompting.context.composition import (
@@ -32,6 +34,7 @@ from app.prompting.context.context_sql import CONTEXT
 from app.prompting.context.injections import Injections, ShownContext
 from app.prompting.context.repository import InjectionRepository
 from app.prompting.context.scene import (
+    STORED,
     Scene,
     SceneConversation,
     blocks_of,
@@ -96,10 +99,10 @@ class ContextService:
     ) -> dict[str, Any]:
         """What the model should see next: the fields of a `ContextAnswer`.
 
-        Sends at most five statements: the session with all that belongs to it, and side by side two
-        of a search of memories and two of excerpts; a search of passages adds its own. Nothing is
-        written; the shown memories are recorded after the answer, so that they are not extracted
-        again when a message repeats them.
+        Sends at most three statements: the session with all that belongs to it, and two of the
+        searches of memories and excerpts; a search of passages adds its own. Nothing is written;
+        the shown memories are recorded after the answer, so that they are not extracted again when
+        a message repeats them.
 
         Raises:
             SessionNotFoundError: the caller has no such session.
@@ -126,9 +129,8 @@ class ContextService:
         recalled, excerpts, found, asked = None, None, None, None
         if off_by is None:
             asked = await self._asked(principal, body, query)
-            recalled, excerpts, found = await asyncio.gather(
-                self._recalled(principal, scene, body, asked),
-                self._excerpts(principal, scene, body, asked, own),
+            (recalled, excerpts), found = await asyncio.gather(
+                self._searched(principal, scene, body, asked, own),
                 self._found(principal, scene, body, query),
             )
         composition = Composition(
@@ -224,9 +226,8 @@ class ContextService:
         now = self._now()
         answerable_since = now - timedelta(hours=policy.approval_hours)
         if body.messages is None:
-            return await read_text(
-                len(row["tail"] or ""), stored_conversation, row, policy, answerable_since
-            )
+            characters = len(row["tail"] or "") // STORED
+            return await read_text(characters, stored_conversation, row, policy, answerable_since)
         characters = sum(
             # A call or a part may be of any length.
             INLINE_CHARACTERS
@@ -254,6 +255,21 @@ class ContextService:
         reference = body.reference_time or self._now()
         return await self._sources.embedders.embedded(principal, query, reference)
 
+    async def _searched(
+        self,
+        principal: Principal,
+        scene: Scene,
+        body: ContextRequest,
+        asked: EmbeddedQuery | None,
+        own: ConversationParts,
+    ) -> tuple[RecallResult | None, Excerpts | None]:
+        """Memories, and pieces of what was said before, read in the same statements."""
+        return await side_by_side(
+            self._database,
+            partial(self._recalled, principal, scene, body, asked),
+            partial(self._excerpts, principal, scene, body, asked, own),
+        )
+
     async def _excerpts(
         self,
         principal: Principal,
@@ -261,6 +277,7 @@ class ContextService:
         body: ContextRequest,
         asked: EmbeddedQuery | None,
         own: ConversationParts,
+        reads: HotReads,
     ) -> Excerpts | None:
         """Pieces of what was said before and the window does not show."""
         if asked is None or not body.include.excerpts:
@@ -285,6 +302,7 @@ class ContextService:
                 tokens=self._memory_tokens(body),
                 lineage=scene.lineage,
             ),
+            reads,
         )
 
     async def _recalled(
@@ -293,6 +311,7 @@ class ContextService:
         scene: Scene,
         body: ContextRequest,
         asked: EmbeddedQuery | None,
+        reads: HotReads,
     ) -> RecallResult | None:
         if not (body.include.memories or body.include.corrections):
             return None
@@ -317,6 +336,7 @@ class ContextService:
                 rerank=body.rerank,
                 as_of=body.as_of,
             ),
+            reads,
         )
 
     async def _found(

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from app.language.llm.media_tokens import UNKNOWN_IMAGE
 from app.language.llm.tokens import (
     OVERHEAD,
+    REMEMBERED,
+    REMEMBERED_LENGTH,
     EstimatedTokens,
     TiktokenTokens,
     message_tokens,
@@ -33,6 +35,36 @@ def real(tokenizer: "Tokenizer", text: str) -> int:
 
 
 counter = EstimatedTokens()
+
+
+class TestRememberedCounts:
+    def test_the_same_text_has_the_same_number_when_it_comes_again(self) -> None:
+        one = EstimatedTokens()
+        texts = ["word " * 20, "12345" * 20, "", "茶" * 100]
+        texts += ["a1 " * length for length in range(REMEMBERED_LENGTH // 3 - 1, 340)]
+
+        first = [one.count(text) for text in texts]
+
+        assert [one.count(text) for text in texts] == first
+        assert first == [EstimatedTokens().count(text) for text in texts]
+        assert len(set(first[:4])) == 4
+
+    @pytest.mark.parametrize("texts", [REMEMBERED - 1, REMEMBERED, REMEMBERED + 1, 3 * REMEMBERED])
+    def test_no_more_are_kept_than_the_limit(self, texts: int) -> None:
+        one = EstimatedTokens()
+        for number in range(texts):
+            one.count(f"{number}")
+
+        assert len(one._known) <= REMEMBERED
+        assert one.count("12345 words") == EstimatedTokens().count("12345 words")
+
+    @pytest.mark.parametrize(("length", "kept"), [(-1, 1), (0, 1), (1, 0)])
+    def test_long_texts_are_not_kept(self, length: int, kept: int) -> None:
+        one = EstimatedTokens()
+
+        one.count("x" * (REMEMBERED_LENGTH + length))
+
+        assert len(one._known) == kept
 
 
 class TestEstimate:

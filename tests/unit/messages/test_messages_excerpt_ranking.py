@@ -251,6 +251,15 @@ class TestMessages:
         assert rate(*said, shown=["m0"]).places == [2, 3]
         assert rate(*said, shown=["m0", "m2", "m3"]).places == []
 
+    @pytest.mark.parametrize("hidden", [0, 4, 5, 6, 20, 60])
+    def test_what_is_shown_makes_room_for_the_next_best(self, hidden: int) -> None:
+        said = [Said(number / 60, f"{number}") for number in range(60)]
+        best_first = [*range(59, -1, -1)]
+
+        rated = rate(*said, shown=[f"m{place}" for place in best_first[:hidden]], most=5)
+
+        assert rated.places == best_first[hidden : hidden + 5]
+
     def test_sessions_are_numbered_by_when_they_began(self) -> None:
         said = Said(said=30), Said(session="b", said=10), Said(said=5), Said(session="c", said=2)
 
