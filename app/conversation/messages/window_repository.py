@@ -51,7 +51,8 @@ _RECOUNT = text(
 _STEP_BACK = text(
     "UPDATE sessions AS kept SET in_context_from = newest.number - 1 "
     "FROM (SELECT max(m.sequence_no) AS number FROM messages AS m "
-    "JOIN sessions AS s ON s.tenant_id = m.tenant_id AND s.session_id = m.session_id "
+    "JOIN sessions AS s ON s.tenant_id = CAST(:tenant_id AS text) "
+    "AND s.session_id = m.session_id "
     "WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.session_id = CAST(:session_id AS text) "
     "AND m.role NOT IN ('tool', 'system') AND NOT m.sequence_no <@ s.set_aside) AS newest "
     "WHERE kept.tenant_id = CAST(:tenant_id AS text) "
