@@ -9,6 +9,7 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final, TypeVar
 
+from app.conversation.messages.append_service import AppendService
 from app.conversation.messages.excerpt_search import ExcerptSearch
 from app.conversation.messages.jobs import MessageBackfill
 from app.conversation.messages.search_service import MessageSearchService
@@ -110,10 +111,13 @@ def _agents(_: Factory, at: Runtime) -> AgentService:
     return AgentService(at.work, *catalogues, at.processing, tuple(TOOLS))
 
 
-def _messages(_: Factory, at: Runtime) -> MessageService:
-    windows = WindowRules(at.counter, at.window_policy, at.checkpoint_store)
-    return MessageService(
-        at.work, at.capture, at.indexer, windows, at.now, at.processing,
+def _window_rules(at: Runtime) -> WindowRules:
+    return WindowRules(at.counter, at.window_policy, at.checkpoint_store)
+
+
+def _appends(_: Factory, at: Runtime) -> AppendService:
+    return AppendService(
+        at.work, at.capture, at.indexer, _window_rules(at), at.now, at.processing,
         auto_create=at.settings.auto_create,
     )  # fmt: skip
 
@@ -251,7 +255,8 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
             at.work, at.checkpoint_store, auto_create=at.settings.auto_create, now=at.now
         ),
         StateService: lambda _, at: StateService(at.work),
-        MessageService: _messages,
+        AppendService: _appends,
+        MessageService: lambda _, at: MessageService(at.work, _window_rules(at)),
         WindowService: _windows,
         MessageSearchService: lambda _, at: MessageSearchService(
             at.database,

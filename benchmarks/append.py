@@ -22,9 +22,9 @@ from typing import Any
 
 import asyncpg
 
-from app.conversation.messages import service
+from app.conversation.messages import append_service as service
 from app.conversation.messages.extraction_schedule import CaptureRules, Noticed, notice
-from app.conversation.messages.schemas import ExtractionScheduled, MessageCreate
+from app.conversation.messages.schemas import MessageCreate
 from app.conversation.sessions.jobs import Debounce
 from app.language.text.offload import read_text
 from app.main import create_app
@@ -212,8 +212,8 @@ def markdown(result: dict[str, Any]) -> str:
     return "\n".join([*lines, "", f"The look through the text alone, CPU: {looks}.", ""])
 
 
-async def _nothing_scheduled(*_given: object) -> ExtractionScheduled:
-    return ExtractionScheduled(scheduled=False, reason="nothing_new")
+def _no_order(*_given: object, **_named: object) -> None:
+    return None
 
 
 def _nothing_noticed(*_given: object) -> Noticed:
@@ -231,9 +231,7 @@ def _serve(*, scheduling: bool) -> None:
     """A service as it is, or one that neither looks nor orders; no setting switches it off."""
     configure_logging("info")
     if not scheduling:
-        vars(service).update(
-            notice=_nothing_noticed, schedule=_nothing_scheduled, read_text=_read_text
-        )
+        vars(service).update(notice=_nothing_noticed, reading_order=_no_order, read_text=_read_text)
     serve(create_app(open_runtime(Settings(_env_file=None), os.environ[DSN])))
 
 

@@ -21,8 +21,9 @@ from typing import Any
 
 import asyncpg
 
+from app.conversation.messages.append_service import AppendService
 from app.conversation.messages.schemas import MessageAppend
-from app.conversation.messages.service import MessageService, WindowRules
+from app.conversation.messages.service import WindowRules
 from app.conversation.sessions.jobs import CAP, EXTRACT
 from app.evaluation.locomo import Conversation, Sitting, read_conversation
 from app.factory import Factory
@@ -149,7 +150,7 @@ class Desk:
 
     runtime: Runtime
     owner: asyncpg.Connection
-    messages: MessageService
+    messages: AppendService
     jobs: SessionJobs
     dispatch: Dispatch
     chat: ScriptedChat
@@ -223,7 +224,7 @@ async def open_desk(most_a_day: int) -> AsyncIterator[Desk]:
                 lease=timedelta(minutes=10),
                 per_tenant=1,
             )
-            messages = MessageService(
+            messages = AppendService(
                 runtime.work,
                 runtime.capture,
                 runtime.indexer,

@@ -1,38 +1,43 @@
-"""What an append writes of its messages; in a transaction of the caller's."""
+"""What of a batch is new: checked against what is stored, numbered, and counted in its session."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.conversation.messages.append_repository import Mentioned, OpenSession
 from app.conversation.messages.errors import (
     MessageConflictError,
     MessageSetAsideError,
     ParentNotFoundError,
     UnknownToolCallError,
 )
-from app.conversation.messages.extraction_schedule import schedule_indexing
-from app.conversation.messages.message_index import Prepared, is_unfinished
+from app.conversation.messages.extraction_schedule import Noticed
+from app.conversation.messages.message_index import Prepared
 from app.conversation.messages.message_processors import input_hash
 from app.conversation.messages.models import Message
 from app.conversation.messages.pressure import learned_scale, sent_tokens
 from app.conversation.messages.repository import MessageRepository
-from app.conversation.messages.schemas import MessageCreate, call_ids
-from app.conversation.messages.window_repository import WindowRepository
+from app.conversation.messages.schemas import MessageCreate, MessageRead, call_ids
 from app.conversation.sessions.errors import SessionEndedError
-from app.conversation.sessions.models import Session
 from app.conversation.sessions.policy import WindowPolicy
-from app.conversation.sessions.repository import Growth, Opened, SessionRepository
 from app.errors import IdTakenError
-from app.identity.tenants.access import Principal
-from app.identity.tenants.repository import TenantRepository
-from app.identity.users.repository import UserRepository
+from app.identity.tenants.access import Access
 from app.platform.database.base import new_id
 
 MICROSECOND = timedelta(microseconds=1)
+
+_SAID: Final = (
+    "role", "content", "content_type", "content_parts", "tool_calls", "tool_call_id", "name",
+)  # fmt: skip
+"""Columns that hold what a request says, as it says it."""
+
+_SHOWN: Final = (
+    *_SAID, "message_id", "metadata", "parent_message_id", "sequence_no", "create_time",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,104 +45,129 @@ class Batch:
     """What is to be stored, and what was found out about it before.
 
     Args:
-        stopped: places of messages that are never read for memories.
-        prepared: what searches read of it.
+        seen: by place, what was seen in the text that is sensitive.
+        noticed: what it holds for memory.
         tokens: what each message takes of a window.
+        prepared: what searches read of it.
         reported: what a provider counted as the input of the call that led to it.
         given: by place, what the request said where a processor made something else of it.
+        dropped: how many messages a processor kept from being stored.
 
     """
 
     messages: list[MessageCreate]
-    stopped: frozenset[int]
-    prepared: Prepared
+    seen: Mapping[int, list[str]]
+    noticed: Noticed
     tokens: Sequence[int]
+    prepared: Prepared
     reported: int | None = None
     given: Mapping[int, MessageCreate] = field(default_factory=dict)
+    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class StoredBatch:
-    """What an append has left.
+class NewMessages:
+    """What of a batch is to be added.
 
     Args:
-        messages: every message of the batch that has an id of its own or is new, by id.
-        order: ids of the new ones, in order.
+        rows: of the new messages in order, with their numbers and times.
+        shown: every message of the batch, in its order.
 
     """
 
-    messages: dict[str, Message]
-    order: list[str]
-
-    @property
-    def new(self) -> list[Message]:
-        return [self.messages[one] for one in self.order]
+    rows: list[dict[str, Any]]
+    shown: list[MessageRead]
 
 
-async def store(
-    db: AsyncSession, principal: Principal, opened: Opened, batch: Batch, policy: WindowPolicy
-) -> StoredBatch:
-    """Store what is new in a batch, count it, and order what is left to do for searches.
+def mentioned(messages: Sequence[MessageCreate]) -> Mentioned:
+    """What of these messages has to be looked up."""
+    return Mentioned(
+        [one.message_id for one in messages if one.message_id is not None],
+        [one.parent_message_id for one in messages if one.parent_message_id is not None],
+        [one.tool_call_id for one in messages if one.tool_call_id is not None],
+    )
+
+
+async def new_messages(
+    db: AsyncSession, access: Access, session: OpenSession, batch: Batch, policy: WindowPolicy
+) -> NewMessages:
+    """What is new in a batch, counted in `session`; nothing is written.
+
+    Args:
+        session: as it was read for this batch; its counts are those of its window.
 
     Raises:
         SessionEndedError, MessageConflictError, MessageSetAsideError, IdTakenError,
         ParentNotFoundError, UnknownToolCallError: as the service says; nothing may be kept.
 
     """
-    session = opened.session
-    messages = MessageRepository(db, principal.access, session.session_id)
-    given = batch.messages
-    ids = [one.message_id for one in given if one.message_id is not None]
-    parents = [one.parent_message_id for one in given if one.parent_message_id is not None]
-    stored = _repeated(batch, await messages.known(ids), session)
-    fresh = [(index, one) for index, one in enumerate(given) if one.message_id not in stored]
+    messages = MessageRepository(db, access, session.session_id)
+    known = await messages.known(session.known) if session.known else {}
+    repeated = _repeated(batch, known, session)
+    fresh = [(place, one) for place, one in enumerate(batch.messages) if place not in repeated]
     if fresh and session.status == 0:
         raise SessionEndedError(session.session_id)
     await _check_tool_results(messages, fresh, session)
-    if not fresh:
-        return StoredBatch(stored, [])
-    rows = await _rows(messages, fresh, opened, await messages.here(parents), batch)
-    if session.window_seq != session.last_sequence_no:
-        # An older release has appended, or messages were deleted by other means.
-        await WindowRepository(db, principal.access, session).recount(policy)
-    growth = _growth(rows, session, batch.reported, policy)
-    sessions = SessionRepository(db, principal.access)
-    number, created = await sessions.allocate(session, growth, now=opened.now)
-    for offset, row in enumerate(rows):
-        row["sequence_no"] = number + offset
-        row["create_time"] = created + offset * MICROSECOND
-    added = await messages.add_all(rows)
-    stored |= {message.message_id: message for message in added}
-    await UserRepository(db, principal.access).was_active(session.user_id, added[-1].create_time)
-    made_by = {row["embedding_model"] for row in rows} - {None, *principal.embedding_models}
-    for model in made_by:
-        await TenantRepository(db, principal.tenant_id).note_model(model)
-    if any(is_unfinished(row) for row in rows):
-        await schedule_indexing(db, principal, opened)
-    return StoredBatch(stored, [message.message_id for message in added])
+    rows = _rows(fresh, session, batch)
+    if rows:
+        _grow(session, rows, batch.reported, policy)
+    added = (_shown(row, session) for row in rows)
+    places = range(len(batch.messages))
+    return NewMessages(rows, [repeated.get(place) or next(added) for place in places])
 
 
-def _growth(
-    rows: list[dict[str, Any]], session: Session, reported: int | None, policy: WindowPolicy
-) -> Growth:
-    """What the new rows add, and the provider's count of the call before them."""
+def _grow(
+    session: OpenSession, rows: list[dict[str, Any]], reported: int | None, policy: WindowPolicy
+) -> None:
+    """Give the new rows their numbers and times, and count them in the session's window.
+
+    Each takes the next number and the next microsecond. Both only ever rise, whatever the clock
+    does and whatever was deleted.
+
+    Args:
+        reported: the provider's count of the input of the call before them.
+
+    """
     roles = [row["role"] for row in rows]
     tokens = [row["token_count"] for row in rows]
-    scale = None
     if reported is not None:
         # The reply was not in the input of the call that gave it.
         reply = _last(roles, "assistant")
         said = tokens if reply is None else tokens[:reply]
-        scale = learned_scale(reported, sent_tokens(session, policy) + sum(said))
-    return Growth(len(rows), sum(tokens), _last(roles, "user"), scale)
+        session.token_scale = learned_scale(reported, sent_tokens(session, policy) + sum(said))
+    number, created = session.last_sequence_no + 1, session.now
+    if session.last_message_time is not None:
+        created = max(created, session.last_message_time + MICROSECOND)
+    for offset, row in enumerate(rows):
+        row["sequence_no"] = number + offset
+        row["create_time"] = created + offset * MICROSECOND
+    asked = _last(roles, "user")
+    if asked is not None:
+        session.last_user_seq = number + asked
+    session.last_sequence_no = session.window_seq = rows[-1]["sequence_no"]
+    session.last_message_time = rows[-1]["create_time"]
+    session.window_messages += len(rows)
+    session.window_tokens += sum(tokens)
+
+
+def _shown(row: Mapping[str, Any], session: OpenSession) -> MessageRead:
+    """A new message as its row will be read. It was validated in the request."""
+    return MessageRead.model_construct(
+        session_id=session.session_id,
+        agent_id=session.agent_id,
+        user_id=session.user_id,
+        **{name: row[name] for name in _SHOWN},
+    )
 
 
 def _last(roles: Sequence[str], role: str) -> int | None:
     return next((place for place in range(len(roles) - 1, -1, -1) if roles[place] == role), None)
 
 
-def _repeated(batch: Batch, known: dict[str, Message], session: Session) -> dict[str, Message]:
-    """Those of the batch that are stored already, by id.
+def _repeated(
+    batch: Batch, known: Mapping[str, Message], session: OpenSession
+) -> dict[int, MessageRead]:
+    """Those of the batch that are stored already, by place.
 
     Raises IdTakenError, MessageConflictError, MessageSetAsideError.
     """
@@ -154,28 +184,27 @@ def _repeated(batch: Batch, known: dict[str, Message], session: Session) -> dict
         if any(before.sequence_no in one for one in session.set_aside):
             # Told that it is there, the caller would take it to be in the window.
             raise MessageSetAsideError(before.message_id)
-        repeated[before.message_id] = before
+        repeated[place] = MessageRead.model_validate(before)
     return repeated
 
 
 def _same(before: Message, one: MessageCreate) -> bool:
     """Whether a stored message is what this one says, or was made of it."""
-    sent = _columns(one)
-    parent = sent.pop("parent_message_id")
-    if not one.chained and before.parent_message_id != parent:
+    if not one.chained and before.parent_message_id != one.parent_message_id:
         return False
+    sent = _compared(one)
     if before.input_hash is not None:
         return before.input_hash == input_hash(sent)
     return all(getattr(before, column) == value for column, value in sent.items())
 
 
-def _columns(one: MessageCreate) -> dict[str, Any]:
-    values = one.model_dump(exclude={"message_id", "metadata"})
-    return values | {"metadata_": one.metadata}
+def _compared(one: MessageCreate) -> dict[str, Any]:
+    """What a message is recognised by when it is sent again, by attribute of a stored one."""
+    return {name: getattr(one, name) for name in _SAID} | {"metadata_": one.metadata}
 
 
 async def _check_tool_results(
-    messages: MessageRepository, fresh: list[tuple[int, MessageCreate]], session: Session
+    messages: MessageRepository, fresh: list[tuple[int, MessageCreate]], session: OpenSession
 ) -> None:
     """Every tool message answers an open call, stored or earlier in the batch.
 
@@ -190,47 +219,44 @@ async def _check_tool_results(
             here[answers] -= 1
         elif answers is not None:
             before.append((index, answers))
-    still_open = await messages.open_calls([one for _, one in before], session.set_aside)
+    wanted = [answers for _, answers in before]
+    still_open = session.open_calls.copy()
+    if Counter(wanted) - still_open:
+        # A late answer, or a result without a call.
+        still_open |= await messages.open_calls(wanted, session.set_aside)
     for index, answers in before:
         if not still_open[answers]:
             raise UnknownToolCallError(index)
         still_open[answers] -= 1
 
 
-async def _rows(
-    messages: MessageRepository,
-    fresh: list[tuple[int, MessageCreate]],
-    opened: Opened,
-    here: set[str],
-    batch: Batch,
+def _rows(
+    fresh: list[tuple[int, MessageCreate]], session: OpenSession, batch: Batch
 ) -> list[dict[str, Any]]:
     """The rows to insert, each chained to its parent; places are still to be given.
 
     Raises ParentNotFoundError.
     """
-    embedded = not opened.agent.config.get("embedding")
-    aside = opened.session.set_aside
-    previous = await messages.last_id(aside) if fresh[0][1].chained else None
+    embedded = not session.agent_embedding
+    previous = session.last_id
+    here = {*session.parents}
     rows = []
     for index, one in fresh:
-        row = _columns(one)
+        row = {name: getattr(one, name) for name in _SAID}
         given = batch.given.get(index)
-        if one.chained:
-            row["parent_message_id"] = previous
-        elif row["parent_message_id"] is not None and row["parent_message_id"] not in here:
-            raise ParentNotFoundError(index, row["parent_message_id"])
+        parent = previous if one.chained else one.parent_message_id
+        if not one.chained and parent is not None and parent not in here:
+            raise ParentNotFoundError(index, parent)
+        previous = one.message_id or new_id("msg")
         row |= {
-            "message_id": one.message_id or new_id("msg"),
-            "tenant_id": opened.session.tenant_id,
-            "session_id": opened.session.session_id,
-            "agent_id": opened.session.agent_id,
-            "user_id": opened.session.user_id,
+            "message_id": previous,
+            "metadata": one.metadata,
+            "parent_message_id": parent,
             "token_count": batch.tokens[index],
-            "input_hash": None if given is None else input_hash(_columns(given)),
-            "captured": opened.remembers and index not in batch.stopped,
+            "input_hash": None if given is None else input_hash(_compared(given)),
+            "captured": session.remembers and index not in batch.noticed.stopped,
             **batch.prepared.of(index, embedded=embedded),
         }
-        previous = row["message_id"]
         here.add(previous)
         rows.append(row)
     return rows

@@ -6,22 +6,22 @@ from datetime import UTC, datetime, timedelta
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.conversation.messages.append_repository import OpenSession
 from app.conversation.messages.capture import (
     Said,
     readable,
     readable_text,
     signals_of,
-    time_said,
     turn_complete,
     worth_reading,
 )
-from app.conversation.messages.models import Message
 from app.conversation.messages.schemas import ExtractionScheduled, MessageCreate
 from app.conversation.sessions.jobs import Debounce
-from app.conversation.sessions.repository import Opened, SessionRepository
-from app.identity.tenants.access import Principal
+from app.conversation.sessions.models import SessionRow
+from app.conversation.sessions.repository import SessionRepository
+from app.identity.tenants.access import Access
 from app.language.text.stop_words import NO_STOP_WORDS, StopWords
-from app.platform.jobs.orders import Order
+from app.platform.jobs.orders import Order, Scheduled
 from app.platform.jobs.repository import JobRepository
 
 INDEX = "index_messages"
@@ -100,58 +100,75 @@ def notice(batch: Sequence[MessageCreate], rules: CaptureRules) -> Noticed:
     return Noticed(reason, signals_of(turns, rules.window), turn_complete(said), stopped)
 
 
-async def schedule_indexing(db: AsyncSession, principal: Principal, opened: Opened) -> None:
-    """Order what an append leaves to be read or embedded for searches."""
-    session = opened.session
-    await JobRepository(db, principal.tenant_id).schedule(
-        Order(
-            INDEX,
-            session.session_id,
-            agent_id=session.agent_id,
-            user_id=session.user_id,
-            session_id=session.session_id,
-            creator=principal.key_id,
-            delay=INDEX_DELAY,
-            longest=INDEX_LONGEST,
-        )
+def index_order(session: SessionRow, *, creator: str | None) -> Order:
+    """To read or embed what an append has left for searches."""
+    return Order(
+        INDEX,
+        session.session_id,
+        agent_id=session.agent_id,
+        user_id=session.user_id,
+        session_id=session.session_id,
+        creator=creator,
+        delay=INDEX_DELAY,
+        longest=INDEX_LONGEST,
     )
 
 
-async def schedule(
-    db: AsyncSession,
-    principal: Principal,
-    opened: Opened,
-    first: Message,
+def reading_order(
+    session: OpenSession,
     noticed: Noticed,
     rules: CaptureRules,
-) -> ExtractionScheduled:
-    """Order the reading in the transaction that stores the messages.
+    *,
+    since: datetime,
+    creator: str | None,
+) -> Order | None:
+    """To read the session for memories, in the transaction that stores the messages; None where it
+    keeps none.
 
     What holds nothing to read only postpones a reading that is ordered already: it goes on the
     same turn.
 
     Args:
-        first: the first new message.
+        since: when the first new message was said.
 
     """
-    if not opened.remembers:
-        return ExtractionScheduled(scheduled=False, reason="memory_paused")
-    order = rules.debounce.order(
-        opened.session,
-        creator=principal.key_id,
+    if not session.remembers:
+        return None
+    return rules.debounce.order(
+        session,
+        creator=creator,
         signals=noticed.signals,
         complete=noticed.complete,
         postpone_only=noticed.reason is not None,
-        since=time_said(first.metadata_, first.create_time),
+        since=since,
     )
-    jobs = JobRepository(db, principal.tenant_id)
-    scheduled = await jobs.schedule(order)
+
+
+async def put_into_lane(
+    db: AsyncSession, session: OpenSession, order: Order, scheduled: Scheduled, *, first: int
+) -> None:
+    """Give a new reading its place: older messages may be unread that started nothing, or whose
+    job has died.
+
+    Args:
+        first: number of the first new message.
+
+    """
+    if scheduled.merged or session.last_extracted_seq + 1 >= first:
+        return
+    access = Access(session.tenant_id)
+    since = await SessionRepository(db, access).unread_since(session)
+    await JobRepository(db, session.tenant_id).schedule(replace(order, lane_order=since))
+
+
+def shown_reading(
+    order: Order | None, scheduled: Scheduled | None, noticed: Noticed
+) -> ExtractionScheduled:
+    """What an answer says of the reading that was ordered, if one was."""
+    if order is None:
+        return ExtractionScheduled(scheduled=False, reason="memory_paused")
     if scheduled is None:
         return ExtractionScheduled(scheduled=False, reason=noticed.reason)
-    if not scheduled.merged and opened.session.last_extracted_seq + 1 < first.sequence_no:
-        # Older messages are unread that started nothing, or whose job has died.
-        since = await SessionRepository(db, principal.access).unread_since(opened.session)
-        await jobs.schedule(replace(order, lane_order=since))
     return ExtractionScheduled(
         scheduled=True,
         job_id=scheduled.job_id,

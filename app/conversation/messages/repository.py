@@ -18,16 +18,14 @@ from sqlalchemy import (
     text,
     update,
 )
-from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Range, insert
+from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Range
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
 from app.conversation.messages.errors import MessageNotFoundError
 from app.conversation.messages.models import Message
-from app.errors import IdTakenError
 from app.identity.tenants.access import Access
 from app.identity.usage.models import PaidAnswer
-from app.platform.database.engine import driver_of
 from app.platform.database.keyset import after
 
 FEW = 1000
@@ -69,19 +67,6 @@ class Traffic(NamedTuple):
     tool_call_id: str | None
 
 
-# An error would not say which id it was: PostgreSQL keeps that to itself under RLS.
-_ADD = (
-    insert(Message)
-    .on_conflict_do_nothing(index_elements=["tenant_id", "message_id"])
-    .returning(Message)
-)
-
-_LAST = """
-SELECT message_id FROM messages WHERE tenant_id = $1 AND session_id = $2
-ORDER BY sequence_no DESC LIMIT 1
-"""
-
-
 class MessageRepository:
     """Messages of one session. Never begins or ends a transaction.
 
@@ -97,19 +82,6 @@ class MessageRepository:
         return select(Message).where(
             Message.tenant_id == self._tenant_id, Message.session_id == self._session_id
         )
-
-    async def add_all(self, rows: list[dict[str, Any]]) -> Sequence[Message]:
-        """Insert `rows` in one statement and return them in order.
-
-        Raises:
-            IdTakenError: one of the ids is a message of another session.
-
-        """
-        added = {message.message_id: message for message in await self._db.scalars(_ADD, rows)}
-        for row in rows:
-            if row["message_id"] not in added:
-                raise IdTakenError("message_id", row["message_id"])
-        return [added[row["message_id"]] for row in rows]
 
     async def known(self, message_ids: Iterable[str]) -> dict[str, Message]:
         """Messages of the tenant with these ids, by id, whatever their session."""
@@ -129,23 +101,6 @@ class MessageRepository:
         # beside one, an index of sessions may be taken and the whole array read for each row.
         return (Message.tenant_id == self._tenant_id) & (
             Message.message_id == func.any(cast(list(message_ids), ARRAY(Text)))
-        )
-
-    async def last_id(self, aside: Aside = ()) -> str | None:
-        """Id of the newest message that is not set `aside`, or None in an empty session."""
-        if not aside:
-            driver = await driver_of(self._db)
-            last: str | None = await driver.fetchval(_LAST, self._tenant_id, self._session_id)
-            return last
-        return await self._db.scalar(
-            select(Message.message_id)
-            .where(
-                Message.tenant_id == self._tenant_id,
-                Message.session_id == self._session_id,
-                *_outside(aside),
-            )
-            .order_by(Message.sequence_no.desc())
-            .limit(1)
         )
 
     async def get(self, message_id: str | int) -> Message:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.conversation.sessions.models import Session
+from app.conversation.sessions.models import Session, SessionRow
 from app.platform.jobs.orders import Order
 
 EXTRACT = "extract"
@@ -38,7 +38,7 @@ CAP = 10
 """How many times the debounce a session that never falls silent may wait."""
 
 
-def reading_key(session: Session) -> str:
+def reading_key(session: SessionRow) -> str:
     """One live job per agent, user and session."""
     return f"{session.agent_id}/{session.user_id}/{session.session_id}"
 
@@ -64,7 +64,7 @@ class Debounce:
 
     def order(
         self,
-        session: Session,
+        session: SessionRow,
         *,
         creator: str | None,
         signals: frozenset[str],
@@ -145,7 +145,7 @@ def rescue_now(
     )
 
 
-def compact_soon(session: Session, *, creator: str | None) -> Order:
+def compact_soon(session: SessionRow, *, creator: str | None) -> Order:
     """Due at once; one live job per session, however many appends ask for it."""
     return Order(
         kind=COMPACT,

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, SmallInteger, String, text
 from sqlalchemy.dialects.postgresql import ARRAY, INT8MULTIRANGE, JSONB, Range
@@ -95,6 +95,23 @@ class Session(TenantOwned, Timed, Base):
     # Of a fork: the session and the place in it, and those that this one was a fork of.
     forked_from: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
     version: Mapped[int] = mapped_column(server_default=text("1"), default=1)
+
+
+class SessionRow(Protocol):
+    """Which session it is, and whose: a row of `sessions`, or part of one."""
+
+    @property
+    def tenant_id(self) -> str: ...
+    @property
+    def session_id(self) -> str: ...
+    @property
+    def agent_id(self) -> str: ...
+    @property
+    def user_id(self) -> str: ...
+    @property
+    def project_id(self) -> str | None: ...
+    @property
+    def last_extracted_seq(self) -> int: ...
 
 
 class SessionState(TenantOwned, Timed, Base):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -10,14 +10,13 @@ from sqlalchemy import Select, bindparam, func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm.attributes import set_committed_value
 
 from app.conversation.sessions.errors import (
     SessionEndedError,
     SessionMismatchError,
     SessionNotFoundError,
 )
-from app.conversation.sessions.models import Session
+from app.conversation.sessions.models import Session, SessionRow
 from app.errors import DisabledError, IdTakenError, NotFoundError
 from app.identity.agents.errors import AgentNotFoundError
 from app.identity.agents.models import Agent
@@ -56,37 +55,6 @@ class Opened(NamedTuple):
         """Whether neither the agent nor the session keeps what is said out of memory."""
         return self.agent.memory_enabled and self.session.memory_enabled
 
-
-@dataclass(frozen=True, slots=True)
-class Growth:
-    """What an append adds to a session's window.
-
-    Args:
-        last_user: place of the newest message of the user among the new ones, from 0.
-        token_scale: how much more a provider counts than we do, where that was learned.
-
-    """
-
-    messages: int
-    tokens: int
-    last_user: int | None = None
-    token_scale: float | None = None
-
-
-_GROW = """
-UPDATE sessions SET
-    last_sequence_no = last_sequence_no + $3,
-    last_message_time = greatest($7, last_message_time + interval '1 microsecond')
-        + ($3 - 1) * interval '1 microsecond',
-    window_seq = last_sequence_no + $3,
-    window_messages = window_messages + $3,
-    window_tokens = window_tokens + $4,
-    last_user_seq = coalesce(last_sequence_no + $5 + 1, last_user_seq),
-    token_scale = coalesce($6, token_scale)
-WHERE tenant_id = $1 AND session_id = $2
-RETURNING last_sequence_no, last_message_time, window_seq, window_messages, window_tokens,
-    last_user_seq, token_scale
-"""
 
 _UNREAD_SINCE = """
 SELECT least(said_at, create_time) FROM messages
@@ -156,7 +124,7 @@ class SessionRepository:
             raise SessionNotFoundError(session_id)
         return session
 
-    async def unread_since(self, session: Session) -> datetime | None:
+    async def unread_since(self, session: SessionRow) -> datetime | None:
         """When the first message was said that was not read for memories; None without one."""
         driver = await driver_of(self._db)
         row = await driver.fetchrow(
@@ -221,29 +189,38 @@ class SessionRepository:
         if found is None:
             if not create:
                 raise SessionNotFoundError(session_id)
-            agent, user = await self.ensure_participants(named, create=create, creator=creator)
-            # Two first appends at once: one inserts, the other waits and finds.
-            statement = (
-                insert(Session)
-                .values(
-                    tenant_id=self._access.tenant_id,
-                    session_id=session_id,
-                    agent_id=agent.agent_id,
-                    user_id=user.user_id,
-                    project_id=named.project_id,
-                )
-                .on_conflict_do_nothing()
-            )
-            try:
-                await self._db.execute(statement)
-            except IntegrityError as error:
-                raise (_vanished(error, agent, user, named) or error) from error
+            await self.ensure_opened(session_id, named, create=create, creator=creator)
             found = await self._locked(session_id)
             if found is None:
                 raise IdTakenError("session_id", session_id)
         refuse_mismatch(found.session, named)
         refuse_disabled(found.agent, found.user)
         return found
+
+    async def ensure_opened(
+        self, session_id: str, named: Participants, *, create: bool, creator: str | None
+    ) -> None:
+        """Make a session that was not found, unless somebody else has made it meanwhile.
+
+        Raises as `ensure_participants`.
+        """
+        agent, user = await self.ensure_participants(named, create=create, creator=creator)
+        # Two first appends at once: one inserts, the other waits and finds.
+        statement = (
+            insert(Session)
+            .values(
+                tenant_id=self._access.tenant_id,
+                session_id=session_id,
+                agent_id=agent.agent_id,
+                user_id=user.user_id,
+                project_id=named.project_id,
+            )
+            .on_conflict_do_nothing()
+        )
+        try:
+            await self._db.execute(statement)
+        except IntegrityError as error:
+            raise (_vanished(error, agent, user, named) or error) from error
 
     async def _locked(self, session_id: str) -> Opened | None:
         access = self._access
@@ -258,35 +235,6 @@ class SessionRepository:
         }
         row = (await self._db.execute(statement, wanted)).first()
         return None if row is None else Opened(*row)
-
-    async def allocate(
-        self, session: Session, growth: Growth, *, now: datetime
-    ) -> tuple[int, datetime]:
-        """Places for new messages in a locked session, counted in its window.
-
-        Returns:
-            The first sequence number and the first time; each further message takes the
-            next number and the next microsecond. Both only ever rise, whatever the clock
-            does and whatever was deleted.
-
-        """
-        count = growth.messages
-        row = await (await driver_of(self._db)).fetchrow(
-            _GROW,
-            self._access.tenant_id,
-            session.session_id,
-            count,
-            growth.tokens,
-            growth.last_user,
-            growth.token_scale,
-            now,
-        )
-        for column, value in row.items():
-            set_committed_value(session, column, value)
-        last_time = session.last_message_time
-        assert last_time is not None  # noqa: S101 (set in this statement)
-        number = session.last_sequence_no - count + 1
-        return number, last_time - timedelta(microseconds=count - 1)
 
     async def list_sessions(
         self, *, start: tuple[datetime, str] | None, limit: int, filters: dict[str, Any]
@@ -317,7 +265,7 @@ class SessionRepository:
         return session
 
 
-def refuse_mismatch(session: Session, named: Participants) -> None:
+def refuse_mismatch(session: SessionRow, named: Participants) -> None:
     """Raises SessionMismatchError: `session` is not that of those who are named."""
     for field in ("user_id", "agent_id", "project_id"):
         wanted = getattr(named, field)

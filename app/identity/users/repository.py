@@ -13,7 +13,6 @@ from app.identity.tenants.access import Access
 from app.identity.users.errors import UserNotFoundError
 from app.identity.users.models import User
 from app.platform.database.base import apply_changes
-from app.platform.database.engine import driver_of
 from app.platform.database.failures import conflicts
 from app.platform.database.keyset import after
 
@@ -26,13 +25,6 @@ def visible_user_ids(access: Access) -> Select[str]:
     if access.user_id is not None:
         statement = statement.where(User.user_id == access.user_id)
     return statement
-
-
-# Of two sessions of one user, the earlier append may commit last.
-_ACTIVE = """
-UPDATE users SET last_active_time = greatest(last_active_time, $3)
-WHERE tenant_id = $1 AND user_id = $2
-"""
 
 
 class UserRepository:
@@ -161,8 +153,3 @@ class UserRepository:
         with conflicts({"users_uk_external_id": taken}):
             await apply_changes(self._db, user, changes, expected=expected)
         return user
-
-    async def was_active(self, user_id: str, at: datetime) -> None:
-        """Move `last_active_time` forward, never back."""
-        driver = await driver_of(self._db)
-        await driver.execute(_ACTIVE, self._access.tenant_id, user_id, at)

@@ -98,21 +98,24 @@ class Searched:
 PLACES: Final = 10
 
 
-class QuickVector(VECTOR):
-    """As `VECTOR`; writing out 256 numbers takes 0.015 ms instead of 0.14.
+def vector_text(vector: Any) -> str:
+    """A vector as PostgreSQL reads it.
 
-    They are written with ten places, which is nearer than a unit vector's 32 bits are but for its
-    smallest, and two thirds as long for PostgreSQL to read.
+    With ten places, which is nearer than a unit vector's 32 bits are but for its smallest, and two
+    thirds as long for PostgreSQL to read.
     """
+    return to_json(np.round(np.asarray(vector, np.float64), PLACES).tolist()).decode()
+
+
+class QuickVector(VECTOR):
+    """As `VECTOR`; writing out 256 numbers takes 0.015 ms instead of 0.14."""
 
     cache_ok = True
 
     @override
     def bind_processor(self, dialect: Dialect) -> Any:
         def process(value: Any) -> str | None:
-            if value is None:
-                return None
-            return to_json(np.round(np.asarray(value, np.float64), PLACES).tolist()).decode()
+            return None if value is None else vector_text(value)
 
         return process
 

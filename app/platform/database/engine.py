@@ -54,6 +54,10 @@ ROLLBACK_SECONDS = 5
 AT_END = "at_end"
 """In `AsyncSession.info`: functions to await with the session before it commits, by name."""
 
+_DRIVER = "driver"
+"""In `AsyncSession.info`: the driver's connection, which the session's own way to it takes a tenth
+of a millisecond to find."""
+
 # In one simple query with what opens the transaction; it ends with the transaction.
 _NAME_TENANT = f"SET LOCAL {TENANT_SETTING} = '{{tenant_id}}'"
 
@@ -90,7 +94,11 @@ async def driver_of(db: AsyncSession) -> asyncpg.Connection:
 
     Raises InterfaceError.
     """
-    await db.flush()
+    if db.new or db.dirty or db.deleted:
+        await db.flush()
+    known: asyncpg.Connection | None = db.info.get(_DRIVER)
+    if known is not None:
+        return known
     connection = await (await db.connection()).get_raw_connection()
     if connection.driver_connection is None:
         raise asyncpg.InterfaceError("connection is closed")
@@ -146,7 +154,9 @@ class Database:
         try:
             connection, driver = await self._connect(opening)
             try:
-                async with AsyncSession(connection, expire_on_commit=False) as db:
+                async with AsyncSession(
+                    connection, expire_on_commit=False, info={_DRIVER: driver}
+                ) as db:
                     yield db
                     for last in db.info.get(AT_END, {}).values():
                         await last(db)

@@ -1,7 +1,11 @@
 """Pieces of the statements that order work and finish it: constant texts, prepared once."""
 
+import json
+import re
+from functools import cache
+
 from app.platform.jobs.models import LANE_BUSY, LIVE
-from app.platform.jobs.orders import CHANNEL
+from app.platform.jobs.orders import CHANNEL, Order
 
 # `{signals}` to `{order}` are of the order that joins a live job `j`, `{longest}` is its longest
 # wait, `{urgent}` whether it is urgent, `{order}` its place in the lane. `{now}` is PostgreSQL's
@@ -128,6 +132,36 @@ WHERE j.tenant_id = $1 AND j.kind = $3 AND j.key = $4 AND {LIVE}
     AND CAST($2 AS text) IS NOT NULL AND CAST($14 AS smallint) IS NOT NULL {_TOLD}
 """
 """Joins the live job, when there is one; takes what ORDER takes, and the time."""
+
+
+def parameters_of(order: Order, tenant_id: str, job_id: str) -> list[object]:
+    """The parameters of ORDER, and all but the time of POSTPONE."""
+    return [
+        tenant_id,
+        job_id,
+        order.kind,
+        order.key,
+        order.priority,
+        order.agent_id,
+        order.user_id,
+        order.session_id,
+        order.creator,
+        sorted(order.signals),
+        json.dumps(dict(order.payload)),
+        order.delay,
+        order.longest,
+        order.max_attempts,
+        order.delay.total_seconds() <= 0,
+        order.lane,
+        order.lane_order,
+    ]
+
+
+@cache
+def numbered_from(first: int, statement: str) -> str:
+    """A statement with its parameters numbered from `first`, to be a part of a larger one."""
+    return re.sub(r"\$(\d+)", lambda number: f"${int(number[1]) + first - 1}", statement)
+
 
 FINISH = f"""
 UPDATE jobs AS j SET

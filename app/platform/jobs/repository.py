@@ -25,7 +25,14 @@ from app.platform.jobs.errors import (
 )
 from app.platform.jobs.failures import Verdict
 from app.platform.jobs.models import LIVE, Job
-from app.platform.jobs.ordering_sql import FINISH, FREE_LANE, ORDER, PASS_PLACE_ON, POSTPONE
+from app.platform.jobs.ordering_sql import (
+    FINISH,
+    FREE_LANE,
+    ORDER,
+    PASS_PLACE_ON,
+    POSTPONE,
+    parameters_of,
+)
 from app.platform.jobs.orders import CHANNEL, ClaimedJob, Order, Scheduled
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
@@ -69,23 +76,7 @@ class JobRepository:
         now = [await clock_of(self._db)] if order.postpone_only else []
         row = await driver.fetchrow(
             POSTPONE if order.postpone_only else ORDER,
-            self._tenant_id,
-            job_id,
-            order.kind,
-            order.key,
-            order.priority,
-            order.agent_id,
-            order.user_id,
-            order.session_id,
-            order.creator,
-            sorted(order.signals),
-            json.dumps(dict(order.payload)),
-            order.delay,
-            order.longest,
-            order.max_attempts,
-            order.delay.total_seconds() <= 0,
-            order.lane,
-            order.lane_order,
+            *parameters_of(order, self._tenant_id, job_id),
             *now,
         )
         if row is None:

@@ -7,7 +7,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.errors import MessageNotFoundError
-from app.conversation.messages.extraction_schedule import schedule_indexing
+from app.conversation.messages.extraction_schedule import index_order
 from app.conversation.messages.window_repository import WindowRepository
 from app.conversation.sessions.models import LINEAGE, Session, lineage_of
 from app.conversation.sessions.policy import WindowPolicy, resolve
@@ -16,6 +16,7 @@ from app.conversation.sessions.schemas import SessionRead
 from app.conversation.sessions.state_repository import StateRepository
 from app.identity.tenants.access import Principal
 from app.platform.database.base import new_id
+from app.platform.jobs.repository import JobRepository
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 from app.prompting.checkpoints.archive_repository import read_parts
@@ -88,7 +89,8 @@ class ForkService:
             fork = _session(opened.session, body, point, window, last)
             await SessionRepository(unit.db, principal.access).add(fork)
             if await copier.copy(point, window, fork):
-                await schedule_indexing(unit.db, principal, opened._replace(session=fork))
+                order = index_order(fork, creator=principal.key_id)
+                await JobRepository(unit.db, principal.tenant_id).schedule(order)
             policy = resolve(self._policy, opened.agent.window_policy, fork.window_policy)
             await WindowRepository(unit.db, principal.access, fork).recount(policy)
             states = StateRepository(unit.db, principal.access)
