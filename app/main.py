@@ -31,7 +31,7 @@ from app.governance.webhooks.router import router as webhooks
 from app.identity.agents.router import processors_router as processors
 from app.identity.agents.router import router as agents
 from app.identity.projects.router import router as projects
-from app.identity.tenants.principal import KEY_ERRORS
+from app.identity.tenants.principal import KEY_ERRORS, identified
 from app.identity.tenants.router import keys_router, tenants_router
 from app.identity.usage.router import router as usage
 from app.identity.users.router import router as users
@@ -171,7 +171,7 @@ def create_app(
     openapi.install_page(app)
     problems.install(app)
     openapi.install_document(app, *KEY_ERRORS)
-    app.add_middleware(RequestMiddleware, max_bytes=request_max_bytes)
+    app.add_middleware(RequestMiddleware, max_bytes=request_max_bytes, identify=identified)
     return app
 
 

@@ -23,6 +23,7 @@ from app.errors import ConfigurationError
 from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 from app.language.text.lazy_pattern import compile_patterns
 from app.main import create_app
+from app.platform.http.connections import ConnectionLimits, Connections
 from app.platform.jobs.worker import Worker
 from app.platform.processes.fork_server import STOP, Child, ForkServer
 from app.runtime import Runtime, open_runtime, warmed_up
@@ -176,10 +177,14 @@ class Stopping:
 
 
 def _config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
+    limits = ConnectionLimits(
+        connections=settings.max_connections, answer_seconds=settings.request_seconds
+    )
     return uvicorn.Config(
         app,
         loop="uvloop",
-        http="httptools",
+        # A factory is as good to uvicorn as a class.
+        http=Connections(limits),  # type: ignore[arg-type]
         ws="none",
         # Logging is set up already, and the middleware writes one line per request.
         log_config=None,

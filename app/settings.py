@@ -106,6 +106,8 @@ class Settings(BaseSettings):
     host: str = "127.0.0.1"
     port: Annotated[int, Ge(0), Le(65535)] = 8000
     workers: Annotated[int, Ge(0), Le(64)] = 1
+    max_connections: Annotated[int, Ge(10), Le(100_000)] = 800
+    request_seconds: Annotated[int, Ge(1), Le(3600)] = 300
     database_pool_size: Annotated[int, Ge(1), Le(100)] = 6
     read_in_transactions: bool = False
     shutdown_seconds: Annotated[int, Ge(1), Le(300)] = 30

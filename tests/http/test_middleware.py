@@ -1,16 +1,21 @@
 """What the log and the metrics say of requests that end in unusual ways."""
 
+import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
-from httpx import AsyncClient
+from httpx import ASGITransport, AsyncClient
 from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from app.errors import DomainError
 from app.platform.database.failures import DatabaseBusyError
 from app.platform.http import problems
+from app.platform.http.connections import EXPIRED
+from app.platform.http.middleware import RequestMiddleware
+from tests.support.api import problem
 
 
 def counted(status: str) -> float:
@@ -86,3 +91,57 @@ async def test_what_was_not_available_is_in_the_log_with_its_cause() -> None:
     assert (line["log_level"], line["code"]) == ("warning", "database_busy")
     assert line["error"] == "TimeoutError"
     assert "secret" not in str(line)
+
+
+@pytest.mark.parametrize(
+    ("authorization", "code"), [("", "missing_key"), ("Bearer kem_no_such", "unknown_key")]
+)
+@pytest.mark.parametrize(
+    ("path", "declared"),
+    [("/memories", None), ("/memories/search", 100), ("/import", None), ("/folders/f/files", 100)],
+)
+async def test_the_key_is_looked_at_before_a_body_is_read(
+    client: AsyncClient, path: str, declared: int | None, authorization: str, code: str
+) -> None:
+    read = 0
+
+    async def chunks() -> AsyncIterator[bytes]:
+        nonlocal read
+        for _ in range(10):
+            read += 1
+            yield b"{" * 10
+
+    headers = {"Authorization": authorization, "Content-Type": "application/json"}
+    if declared is not None:
+        headers["Content-Length"] = str(declared)
+    answer = await client.post(path, content=chunks(), headers=headers)
+
+    problem(answer, 401, code)
+    assert answer.headers["WWW-Authenticate"] == "Bearer"
+    assert read == 0
+
+
+async def test_an_unknown_path_asks_for_no_key(client: AsyncClient) -> None:
+    answer = await client.post("/nothing", json={"a": 1}, headers={"Authorization": ""})
+
+    problem(answer, 404, "path_not_found")
+
+
+async def test_a_request_that_took_too_long_says_that_it_may_have_been_written(
+    client: AsyncClient,
+) -> None:
+    async def slow(scope: Any, _receive: Any, _send: Any) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        scope[EXPIRED] = 300.0
+        task.cancel()
+        await asyncio.sleep(0)
+
+    async def nobody(_request: Any) -> None:
+        pass
+
+    app = RequestMiddleware(slow, max_bytes=100, identify=nobody)
+    async with AsyncClient(transport=ASGITransport(app), base_url="http://test") as caller:
+        answer = await caller.get("/v1/users")
+
+    assert "300 seconds" in problem(answer, 504, "request_expired")["detail"]

@@ -5,20 +5,26 @@ One, because each costs; pure ASGI, because a `BaseHTTPMiddleware` halves the th
 """
 
 import asyncio
+import math
 import re
 import sys
+from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from time import perf_counter
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 import structlog
+from fastapi import Request
+from prometheus_client import Counter, Histogram
 from pydantic_core import from_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils import uuid7
 
 from app.errors import ConfigurationError, UnavailableError
 from app.platform.http import problems
+from app.platform.http.connections import EXPIRED
+from app.platform.http.openapi import BodyTooLargeError, RequestExpiredError
 from app.platform.observability.metrics import DURATION, IN_FLIGHT, REQUESTS
 
 log = structlog.get_logger()
@@ -30,6 +36,11 @@ _COUNTED_BY_ROUTE = re.compile(r"/v1/folders/[^/]+/files/?\Z")
 IMPORT_BYTES = 1024 * 1024
 """What a part of an import may have beyond other requests: a message that was as large as a request
 comes back with its vectors."""
+
+KEYED = "/v1/"
+"""What takes a key."""
+
+Identify = Callable[[Request], Awaitable[object]]
 
 CLIENT_GONE = 499
 """Never sent: counted and logged when the caller disconnected before the answer."""
@@ -64,11 +75,15 @@ def _naming_configuration_errors(send: Send) -> Send:
 
 
 class RequestMiddleware:
-    """Wraps every request; `max_bytes` is the largest body it lets through."""
+    """Wraps every request."""
 
-    def __init__(self, app: ASGIApp, *, max_bytes: int) -> None:
+    def __init__(self, app: ASGIApp, *, max_bytes: int, identify: Identify) -> None:
+        """Let bodies of `max_bytes` through; `identify` raises if the caller's key is not valid,
+        and is asked before a body is read.
+        """
         self._app = app
         self._max_bytes = max_bytes
+        self._identify = identify
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -85,8 +100,7 @@ class RequestMiddleware:
         async def receive_and_notice() -> Message:
             nonlocal gone
             message = await receive()
-            if message["type"] == "http.disconnect" and not started_answer:
-                gone = True
+            gone |= message["type"] == "http.disconnect" and not started_answer
             return message
 
         send = _naming_version(scope, send)
@@ -103,10 +117,13 @@ class RequestMiddleware:
         try:
             await self._limited(scope, receive_and_notice, send_with_id)
         except asyncio.CancelledError:
-            # The service is stopping; the caller may ask another replica.
+            expired = scope.get(EXPIRED)
+            # When the service is stopping, the caller may ask another replica.
+            error = RequestExpiredError(expired) if expired else ShuttingDownError()
             if not started_answer:
-                await problems.of(scope, ShuttingDownError())(scope, receive, send_with_id)
-            raise
+                await problems.of(scope, error)(scope, receive, send_with_id)
+            if not expired:
+                raise
         except Exception as error:
             if started_answer:
                 raise
@@ -116,46 +133,37 @@ class RequestMiddleware:
             _report(scope, CLIENT_GONE if gone else status, perf_counter() - started)
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["method"] == "POST" and _COUNTED_BY_ROUTE.fullmatch(scope["path"]):
-            await self._app(scope, receive, send)
-            return
-        most = self._max_bytes + (IMPORT_BYTES if scope["path"] == "/v1/import" else 0)
+        """Call the application with a body that is counted as it comes, for a caller whose key is
+        known before it comes.
+        """
         declared = _header(scope, b"content-length")
-        if declared is not None and declared.isdigit() and int(declared) > most:
-            await self._too_large(scope, most)(scope, receive, send)
-            return
-        # A chunked body declares nothing, so it is counted as it comes.
-        chunked = declared is None and _header(scope, b"transfer-encoding") is not None
-        if not chunked:
+        if (declared is None and _header(scope, b"transfer-encoding") is None) or declared == b"0":
             await self._app(scope, receive, send)
             return
-        body = bytearray()
-        more = True
-        while more:
-            message = await receive()
-            if message["type"] == "http.disconnect":
-                return
-            body += message.get("body", b"")
-            more = message.get("more_body", False)
-            if len(body) > most:
-                await self._too_large(scope, most)(scope, receive, send)
-                return
-        await self._app(scope, _replay(bytes(body), receive), send)
+        most: float = self._max_bytes
+        if scope["path"] == "/v1/import":
+            most += IMPORT_BYTES
+        elif scope["method"] == "POST" and _COUNTED_BY_ROUTE.fullmatch(scope["path"]):
+            most = math.inf
+        if declared is not None and declared.isdigit() and int(declared) > most:
+            await problems.of(scope, BodyTooLargeError(int(most)))(scope, receive, send)
+            return
+        # A chunked body declares nothing.
+        size = 0
+        needs_key = scope["path"].startswith(KEYED)
 
-    def _too_large(self, scope: Scope, most: int) -> ASGIApp:
-        limit = f"at most {most} bytes"
-        return problems.answer(
-            scope,
-            status=413,
-            code="body_too_large",
-            title="Body too large",
-            detail=f"A request body has {limit}. Send it in several requests.",
-            members={
-                "limit": most,
-                "errors": [{"location": ["body"], "detail": limit}],
-            },
-            headers={"Connection": "close"},
-        )
+        async def receive_counted() -> Message:
+            nonlocal needs_key, size
+            if needs_key:
+                needs_key = False
+                await self._identify(Request(scope))
+            message = await receive()
+            size += len(message.get("body", b""))
+            if size > most:
+                raise BodyTooLargeError(int(most))
+            return message
+
+        await self._app(scope, receive_counted, send)
 
 
 def _naming_version(scope: Scope, send: Send) -> Send:
@@ -199,17 +207,6 @@ def _complete(headers: list[tuple[bytes, bytes]], status: int, request_id: str) 
             headers[place] = (name, urlunsplit((b"", b"", target.path, target.query, b"")))
 
 
-def _replay(body: bytes, receive: Receive) -> Receive:
-    pending = [body]
-
-    async def replayed() -> Message:
-        if pending:
-            return {"type": "http.request", "body": pending.pop(), "more_body": False}
-        return await receive()
-
-    return replayed
-
-
 def _header(scope: Scope, name: bytes) -> bytes | None:
     for key, value in scope["headers"]:
         if key == name:
@@ -228,8 +225,12 @@ def _report(scope: Scope, status: int, seconds: float) -> None:
     route: Any = scope.get("route")
     name = getattr(route, "path", None) or "unmatched"
     method = scope["method"] if scope["method"] in _METHODS else "OTHER"
-    REQUESTS.labels(method, name, str(status)).inc()
-    DURATION.labels(method, name).observe(seconds)
+    counted = _COUNTED.get((method, name, status))
+    if counted is None:
+        counted = (REQUESTS.labels(method, name, str(status)), DURATION.labels(method, name))
+        _COUNTED[method, name, status] = counted
+    counted[0].inc()
+    counted[1].observe(seconds)
     level = log.debug if name in _QUIET else log.info
     level(
         "request_served",
@@ -240,4 +241,6 @@ def _report(scope: Scope, status: int, seconds: float) -> None:
     )
 
 
+# Looking up labels costs as much as counting.
+_COUNTED: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
 _METHODS = {"GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"}

@@ -45,11 +45,31 @@ class InvalidRequestError(UnprocessableError):
 
 
 class BodyTooLargeError(DomainError):
-    """Never raised: `RequestMiddleware` answers before a route is found."""
-
     status = 413
     code = "body_too_large"
     title = "Body too large"
+
+    def __init__(self, limit: int) -> None:
+        most = f"at most {limit} bytes"
+        super().__init__(
+            f"A request body has {most}. Send it in several requests.",
+            limit=limit,
+            errors=[{"location": ["body"], "detail": most}],
+        )
+
+
+class RequestExpiredError(DomainError):
+    """What it wrote may have been committed, so it is no 503."""
+
+    status = 504
+    code = "request_expired"
+    title = "Request took too long"
+
+    def __init__(self, seconds: float) -> None:
+        super().__init__(
+            f"The request was cancelled after {seconds:g} seconds. It may have been written; "
+            "repeat with the same Idempotency-Key."
+        )
 
 
 class CrashError(DomainError):
@@ -67,6 +87,7 @@ ALWAYS = (
     DatabaseUnavailableError,
     DatabaseBusyError,
     OutcomeUnknownError,
+    RequestExpiredError,
 )
 
 

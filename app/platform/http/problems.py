@@ -188,6 +188,9 @@ async def _validation(request: Request, error: Exception) -> Response:
 
 async def _http(request: Request, error: Exception) -> Response:
     assert isinstance(error, StarletteHTTPException)  # noqa: S101 (as above)
+    if isinstance(error.__cause__, DomainError):
+        # FastAPI says of whatever is raised while a body is read that it could not be parsed.
+        return await _domain(request, error.__cause__)
     if error.status_code == HTTPStatus.BAD_REQUEST:
         # FastAPI could not read the body at all: too deep, or not text.
         return answer(

@@ -26,7 +26,6 @@ class UploadTooLargeError(DomainError):
     status = 413
     code = "body_too_large"
     title = "Body too large"
-    headers: Mapping[str, str] = {"Connection": "close"}
 
     def __init__(self, limit: int) -> None:
         super().__init__(

@@ -76,7 +76,8 @@ def configure_logging(level: str, *, pretty: bool = False) -> None:
     structlog.configure(
         processors=[*shared, *renderer],
         wrapper_class=structlog.make_filtering_bound_logger(number),
-        logger_factory=structlog.PrintLoggerFactory(lines),
+        # One write a line: printing writes the end of the line by itself.
+        logger_factory=structlog.WriteLoggerFactory(lines),
         cache_logger_on_first_use=True,
     )
     handler = logging.StreamHandler(lines)

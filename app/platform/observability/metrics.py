@@ -33,6 +33,11 @@ DURATION = Histogram(
 IN_FLIGHT = Gauge(
     "kemem_requests_in_flight", "Requests being answered now.", multiprocess_mode="livesum"
 )
+CONNECTIONS = Gauge("kemem_connections", "Connections of callers.", multiprocess_mode="livesum")
+# Reasons are named in the code, so bounded.
+CONNECTIONS_CLOSED = Counter(
+    "kemem_connections_closed_total", "Connections that a limit closed, by which.", ["reason"]
+)
 GATE_DECISIONS = Counter("kemem_gate_decisions_total", "Decisions of the gate.", ["code"])
 MEMORY_EVENTS = Counter("kemem_memory_events_total", "Changes of memories.", ["event"])
 SEARCHES = Counter("kemem_searches_total", "Searches of memories.", ["outcome"])
