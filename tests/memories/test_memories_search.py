@@ -467,6 +467,40 @@ class TestTraces:
         memory = await self.used(client, memory_id, 3)
         assert datetime.fromisoformat(memory["last_used_at"]) == late
 
+    async def test_a_use_is_counted_in_the_page_of_its_row(
+        self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
+    ) -> None:
+        """A version in the same page is found by the index entries that are there."""
+        said = [
+            {"content": f"She drinks tea number {number} in house {number}."}
+            for number in range(40)
+        ]
+        body = {"messages": said, "user_id": "ana", "infer": False}
+        ok(await client.post("/memories", json=body))
+        before = await self.pages(dsn, acme)
+        one_of_each = {page: memory_id for memory_id, page in before.items()}
+        assert len(one_of_each) > 3
+
+        use = MemoryUse(runtime.database)
+        use.note(acme.tenant_id, one_of_each.values(), datetime(2026, 11, 2, tzinfo=UTC))
+        await use.flush(everything=True)
+
+        after = await self.pages(dsn, acme)
+        assert after == before
+        counted = await execute(
+            dsn, "SELECT sum(use_count) FROM memories WHERE tenant_id = $1", acme.tenant_id
+        )
+        assert counted[0][0] == len(one_of_each)
+
+    async def pages(self, dsn: str, acme: Caller) -> dict[str, int]:
+        rows = await execute(
+            dsn,
+            "SELECT memory_id, CAST((CAST(CAST(ctid AS text) AS point))[0] AS int) AS page "
+            "FROM memories WHERE tenant_id = $1",
+            acme.tenant_id,
+        )
+        return {row["memory_id"]: row["page"] for row in rows}
+
     async def test_a_search_writes_nothing_while_it_runs(self, client: AsyncClient) -> None:
         await append(client, "s1", "Hello.")
         user = ok(await client.get("/users/ana"))

@@ -14,8 +14,8 @@ from app.memory.memories.maintenance_repository import MaintenanceRepository
 from app.platform.database.engine import Database
 
 ROWS_PER_FLUSH = 200
-"""Each takes 0.1 to 0.2 ms, since most rows are too large for a second version in their page
-and go into every index again: at one flush a second, 3 % of a core at the most."""
+"""Each takes 0.1 to 0.2 ms where the page has no room for a second version of the row, which then
+goes into every index again: at one flush a second, 3 % of a core at the most."""
 
 WAITING = 50_000
 """Most memories with unwritten counts; further ones go uncounted, which is better than
