@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import pytest
-from fastapi import APIRouter, Depends, FastAPI, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response
 from fastapi.routing import APIRoute
 from httpx import ASGITransport, AsyncClient
 from pydantic import BaseModel, Field
@@ -33,6 +33,12 @@ async def answer(body: Asked, name: Annotated[str, Depends(caller)]) -> Response
     return Response(ascii(f"{name} {body.text} {body.limit}"))
 
 
+async def answer_at(
+    place: Annotated[str, Path(max_length=3)], body: Asked, name: Annotated[str, Depends(caller)]
+) -> Response:
+    return Response(f"{name} {place} {body.text}")
+
+
 class Ordinary(APIRoute):
     """Counts what FastAPI reads."""
 
@@ -58,6 +64,8 @@ async def client() -> Any:
     router = APIRouter(prefix="/in")
     router.add_api_route("/hot", answer, methods=["POST"], route_class_override=Hot)
     router.add_api_route("/ordinary", answer, methods=["POST"])
+    router.add_api_route("/hot/{place}", answer_at, methods=["POST"], route_class_override=Hot)
+    router.add_api_route("/ordinary/{place}", answer_at, methods=["POST"])
     app = FastAPI()
     app.include_router(router)
     transport = ASGITransport(app)
@@ -97,6 +105,18 @@ async def test_answer_is_the_one_of_an_ordinary_route(
     hot, ordinary = [
         await client.post(path, content=content, headers=headers) for path in ("/hot", "/ordinary")
     ]
+    assert (hot.status_code, hot.text) == (ordinary.status_code, ordinary.text)
+
+
+@pytest.mark.parametrize("place", ["abc", "a%20c", "abcd"])
+@pytest.mark.parametrize("headers", [{"caller": "ana"}, {}])
+async def test_parameter_of_the_path_is_read_as_by_an_ordinary_route(
+    client: AsyncClient, place: str, headers: dict[str, str]
+) -> None:
+    before, body = Ordinary.read, {"text": "tea"}
+    hot = await client.post(f"/hot/{place}", json=body, headers=headers)
+    assert Ordinary.read - before == (place == "abcd")
+    ordinary = await client.post(f"/ordinary/{place}", json=body, headers=headers)
     assert (hot.status_code, hot.text) == (ordinary.status_code, ordinary.text)
 
 

@@ -346,7 +346,8 @@ def best_rows(
         # All that could be among the first, ties included.
         floor = np.partition(order[0][places], -limit)[-limit]
         places = places[order[0][places] >= floor]
-    left: list[int] = places.tolist()
-    values = ((-each[places]).tolist() for each in order)
-    by = zip(*values, [ids[place] for place in left], left, strict=True)
-    return [row[-1] for row in sorted(by)[:limit]]
+    # The last key decides first; read backwards, so that equals come in the order of their ids.
+    by_id = np.array(sorted(places.tolist(), key=ids.__getitem__, reverse=True), np.intp)
+    keys = [each[by_id] for each in reversed(order)]
+    found: list[int] = by_id[np.lexsort(keys)[::-1][:limit]].tolist()
+    return found

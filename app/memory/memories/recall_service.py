@@ -55,6 +55,7 @@ class Recall:
         threshold: of similarity; corrections need not reach it.
         as_of: what held then, by its time of validity; None is what counts now, what begins
             later and, behind it, what has just ended.
+        explain: whether it is told what each part of the context added to the ranking.
 
     """
 
@@ -70,6 +71,7 @@ class Recall:
     filters: Mapping[str, Any] | None = None
     rerank: bool = True
     as_of: datetime | None = None
+    explain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,5 +221,5 @@ class RecallService:
             as_of=wanted.as_of,
             around=wanted.as_of is None,
             columns=COLUMNS if wanted.as_of else (*COLUMNS, VALIDITY),
-            explain=True,
+            explain=wanted.explain,
         )

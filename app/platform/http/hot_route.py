@@ -1,9 +1,10 @@
 """Routes that are asked so often that reading the request must cost little.
 
 FastAPI parses the header of the content type as an e-mail's, walks the tree of dependencies and
-copies what it finds, for every request anew. A hot route has a body and dependencies of the request
-alone, and answers with a `Response`: it reads them itself. Whatever is not as it should be goes to
-FastAPI, which says what is wrong: errors and the published schema are the same.
+copies what it finds, for every request anew. A hot route has a body, parameters of its path and
+dependencies of the request alone, and answers with a `Response`: it reads them itself. Whatever is
+not as it should be goes to FastAPI, which says what is wrong: errors and the published schema are
+the same.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine
@@ -22,7 +23,9 @@ JSON: Final = "application/json"
 
 
 class HotRoute(APIRoute):
-    """A route with a JSON body, dependencies that take the request, and nothing else."""
+    """A route with a JSON body, parameters of its path, dependencies that take the request, and
+    nothing else.
+    """
 
     @override
     def get_route_handler(self) -> Handler:
@@ -35,6 +38,7 @@ class HotRoute(APIRoute):
         ordinary = super().get_route_handler()
         dependencies = _dependencies(self.dependant)
         body_name, body_model = _body(self.dependant)
+        parameters = [(one.name, one.alias, one.validate) for one in self.dependant.path_params]
 
         async def handle(request: Request) -> Response:
             content = None
@@ -42,7 +46,13 @@ class HotRoute(APIRoute):
                 content = _parsed(await request.body())
             if not isinstance(content, dict):
                 return await ordinary(request)
-            values = {name: await find(request) for name, find in dependencies}
+            values: dict[str, Any] = {}
+            for name, alias, validate in parameters:
+                values[name], errors = validate(request.path_params[alias])
+                if errors:
+                    return await ordinary(request)
+            for name, find in dependencies:
+                values[name] = await find(request)
             try:
                 values[body_name] = body_model.model_validate(content)
             except ValidationError:
@@ -73,9 +83,9 @@ def _dependencies(dependant: Dependant) -> list[tuple[str, Callable[[Request], A
 
 
 def _body(dependant: Dependant) -> tuple[str, type[BaseModel]]:
-    others = (dependant.path_params, dependant.query_params, dependant.header_params)
-    if len(dependant.body_params) != 1 or any(others) or dependant.cookie_params:
-        raise TypeError("a hot route has a body and nothing else")
+    others = (dependant.query_params, dependant.header_params, dependant.cookie_params)
+    if len(dependant.body_params) != 1 or any(others):
+        raise TypeError("a hot route has a body, parameters of its path and nothing else")
     [field] = dependant.body_params
     model = field.field_info.annotation
     if not (isinstance(model, type) and issubclass(model, BaseModel)):

@@ -14,6 +14,7 @@ from app.conversation.sessions.errors import SessionNotFoundError
 from app.identity.tenants.principal import KEY_ERRORS, ReaderDep
 from app.memory.memories.filters import InvalidFilterError
 from app.platform.http.dependencies import provided
+from app.platform.http.hot_route import HotRoute
 from app.platform.http.problems import responses_for
 from app.platform.plugins.errors import ProcessorFailedError
 from app.platform.values.fields import Id
@@ -37,8 +38,19 @@ router = APIRouter(
 ServiceDep = Annotated[ContextService, provided(ContextService)]
 
 
-@router.post(
+async def build_context(
+    session_id: Id, body: ContextRequest, principal: ReaderDep, service: ServiceDep
+) -> Response:
+    """What the model should see next: instructions, what is remembered, and the conversation."""
+    # Written out at once; the published schema is held against it by the tests.
+    answer = await service.build(principal, session_id, body)
+    return Response(to_json(answer), media_type="application/json")
+
+
+router.add_api_route(
     "/context",
+    build_context,
+    methods=["POST"],
     response_model=ContextAnswer,
     responses=responses_for(
         UnknownVariableError,
@@ -49,14 +61,8 @@ ServiceDep = Annotated[ContextService, provided(ContextService)]
         InvalidFilterError,
         ProcessorFailedError,
     ),
+    route_class_override=HotRoute,
 )
-async def build_context(
-    session_id: Id, body: ContextRequest, principal: ReaderDep, service: ServiceDep
-) -> Response:
-    """What the model should see next: instructions, what is remembered, and the conversation."""
-    # Written out at once; the published schema is held against it by the tests.
-    answer = await service.build(principal, session_id, body)
-    return Response(to_json(answer), media_type="application/json")
 
 
 @router.get("/injections", responses=responses_for(InvalidCursorError))

@@ -335,6 +335,7 @@ class ContextService:
                 filters=chosen.filters,
                 rerank=body.rerank,
                 as_of=body.as_of,
+                explain=body.explain,
             ),
             reads,
         )
