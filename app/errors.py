@@ -127,6 +127,23 @@ class IdTakenError(ConflictError):
         super().__init__(f"The {field} {value} is already in use.", **{field: value})
 
 
+class IdNotAllowedError(ForbiddenError):
+    """The key is bound to a user or an agent, and the id is not one of its own; whether there is
+    such an id is not said.
+    """
+
+    code = "id_not_allowed"
+    title = "Id not allowed"
+
+    def __init__(self, field: str, prefix: str) -> None:
+        super().__init__(
+            f"This key is bound: a new `{field}` begins with `{prefix}` and has neither `:` nor "
+            "`~` behind it. Where it may be left out, the service makes one.",
+            field=field,
+            prefix=prefix,
+        )
+
+
 class DisabledError(ConflictError):
     code = "disabled"
     title = "Disabled"

@@ -443,7 +443,7 @@ class TestAccess:
         key = await make_key(runtime, acme.tenant_id, "write", user_id="bob")
         async with client_of(app, key.key) as caller:
             # Named by nobody: the key says whose it is.
-            ok(await put(caller, "c1", session="bobs-2", user_id=None))
+            ok(await put(caller, "c1", session="bob:2", user_id=None))
             runs = {"run_ids": ["r1"]}
             assert ok(await caller.post("/saver/runs/delete", json=runs)) == {"checkpoints": 1}
         assert await listed(client) == ["c1"]

@@ -306,7 +306,7 @@ class TestSaver:
         http = httpx.AsyncClient(transport=Recorded(app))
         async with AsyncMemory("http://test", key.key, http_client=http) as own:
             anas = KeMemSaver(own, user_id=KEY_USER)
-            stored = await self.put(anas, at("anas"), {"a": [1]})
+            stored = await self.put(anas, at("ana:trip"), {"a": [1]})
             assert (await anas.aget_tuple(stored)) is not None
             assert [one async for one in anas.alist(at("bobs"))] == []
 

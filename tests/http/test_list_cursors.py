@@ -3,13 +3,14 @@
 import base64
 import json
 from datetime import UTC, datetime
+from typing import Any
 
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.platform.values.pagination import encode
+from app.platform.values.pagination import encode, note_list
 from app.runtime import Runtime
-from tests.support.api import problem
+from tests.support.api import ok, problem
 from tests.support.document import document
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
@@ -85,12 +86,45 @@ async def test_a_list_takes_its_own_cursors_and_no_others(
         for path, own in (BY_TIME | BY_NUMBER | dict.fromkeys(OF_GRAPHS, "saver")).items():
             caller = whole if path.startswith("/v1/tenants") else tenant
             place = 1 if path in BY_NUMBER else NOW
+            shown = path.replace("{", "").replace("}", "")
+            note_list("", acme.tenant_id, "", shown)
             cursors = {name: encode(name, place, "x") for name in names}
             cursors["saver"] = saver.decode()
-            url = path.removeprefix("/v1").replace("{", "").replace("}", "")
+            url = shown.removeprefix("/v1")
             for name, cursor in cursors.items():
                 answer = await caller.get(url, params={"cursor": cursor})
                 if name != own:
                     problem(answer, 422, "invalid_cursor")
                     continue
                 assert answer.status_code in {200, 404}, (path, answer.text)
+
+
+async def test_cursor_belongs_to_the_tenant_the_path_and_the_filters(
+    client: AsyncClient, app: FastAPI, other: Caller
+) -> None:
+    for number in range(3):
+        for agent_id in ("one", "two"):
+            body = {"user_id": f"u{number}-{agent_id}", "agent_id": agent_id}
+            ok(await client.post("/users", json=body), 201)
+            ok(await client.post(f"/sessions/{agent_id}/messages", json=said(number)), 201)
+    users = {"agent_id": "one", "limit": 1}
+    cursor = ok(await client.get("/users", params=users))["next_cursor"]
+    of_messages = ok(await client.get("/sessions/one/messages", params={"limit": 1}))["next_cursor"]
+
+    goes_on = users | {"cursor": cursor, "limit": 5}
+    assert len(ok(await client.get("/users", params=goes_on))["items"]) == 2
+    for changed in ({"agent_id": "two"}, {"agent_id": None}):
+        kept = {name: value for name, value in (goes_on | changed).items() if value is not None}
+        problem(await client.get("/users", params=kept), 422, "invalid_cursor")
+    here, there = "/sessions/one/messages", "/sessions/two/messages"
+    assert ok(await client.get(here, params={"cursor": of_messages}))["items"]
+    refused = problem(
+        await client.get(there, params={"cursor": of_messages}), 422, "invalid_cursor"
+    )
+    assert refused["errors"][0]["location"] == ["query", "cursor"]
+    async with client_of(app, other.key) as neighbour:
+        problem(await neighbour.get("/users", params=goes_on), 422, "invalid_cursor")
+
+
+def said(number: int) -> dict[str, Any]:
+    return {"messages": [{"role": "user", "content": f"Number {number}."}], "user_id": "ana"}

@@ -229,7 +229,7 @@ ON_DUPLICATE = ("reject", "return", "supersede", "allow")
 @pytest.mark.parametrize(
     ("place", "code"),
     [
-        ({"user_id": "ana", "agent_id": "a2"}, "id_taken"),
+        ({"user_id": "ana", "agent_id": "a2"}, "id_not_allowed"),
         (
             {"user_id": None, "agent_id": "a2", "scope": "project", "project_id": "p3"},
             "project_not_found",

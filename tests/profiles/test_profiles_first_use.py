@@ -68,9 +68,9 @@ class TestWriting:
         ok(await client.post("/agents", json={"agent_id": "helper", "agent_name": "H"}), 201)
 
         async with client_of(app, key.key) as bound:
-            ok(await write(bound))
+            ok(await write(bound, "helper~ana"))
 
-        assert ok(await client.get("/users/ana"))["agent_id"] == "helper"
+        assert ok(await client.get("/users/helper~ana"))["agent_id"] == "helper"
 
     async def test_a_user_makes_no_other_user(self, app, runtime, acme, client, write) -> None:
         key = await make_key(runtime, acme.tenant_id, "write", user_id="ben")
@@ -94,16 +94,16 @@ class TestWriting:
         ok(await client.post("/users", json={"user_id": "eva", "agent_id": "away"}), 201)
         before = await counts(dsn, acme.tenant_id)
 
-        for agent_id, user_id, code in (
-            ("off", "ana", "disabled"),
-            ("paused", "ana", "memory_paused"),
-            ("off", "eva", "id_taken"),
+        for agent_id, user_id, status, code in (
+            ("off", "off~ana", 409, "disabled"),
+            ("paused", "paused~ana", 409, "memory_paused"),
+            ("off", "eva", 403, "id_not_allowed"),
         ):
             key = await make_key(runtime, acme.tenant_id, "write", agent_id=agent_id)
             before["api_keys"] += 1
             async with client_of(app, key.key) as bound:
-                problem(await remember(bound, user_id), 409, code)
-                problem(await write(bound, user_id), 409, code)
+                problem(await remember(bound, user_id), status, code)
+                problem(await write(bound, user_id), status, code)
 
         assert await counts(dsn, acme.tenant_id) == before
 

@@ -189,7 +189,7 @@ class TestOfAnother:
             told = problem(await caller.post("/folders", json=body | taken), 422, "invalid_request")
             assert fields(told) == ["body.folder_id"]
 
-        ok(await ben.post("/folders", json=body | {"folder_id": "fld_archiv"}), 201)
+        ok(await ben.post("/folders", json=body | {"folder_id": "ben:fld_archive_"}), 201)
         await put(talk)
 
     @pytest.mark.parametrize("scope", ["user", "agent"])

@@ -257,6 +257,8 @@ class AppendRepository:
             UserRequiredError: missing, and neither the request nor the key says whose it is.
             SessionMismatchError: it was opened with another user, agent or project.
             IdTakenError: it is a session this key may not see.
+            IdNotAllowedError: missing or not to be seen, and the key is bound and may not choose
+                the id.
             DisabledError: its agent or user is disabled.
 
         """
@@ -265,6 +267,7 @@ class AppendRepository:
         if found is None and not create:
             raise SessionNotFoundError(session_id)
         if found is None:
+            self._access.refuse_choice("session_id", session_id)
             found = await self._made(session_id, named, row["now"])
         if found is None:
             await SessionRepository(self._db, self._access).ensure_opened(

@@ -1,5 +1,6 @@
 """What of a batch is new: checked against what is stored, numbered, and counted in its session."""
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -38,6 +39,10 @@ _SAID: Final = (
 _SHOWN: Final = (
     *_SAID, "message_id", "metadata", "parent_message_id", "sequence_no", "create_time",
 )  # fmt: skip
+
+_DERIVED = re.compile(r"lc-[0-9a-f]{24}-[0-9a-f]{24}")
+"""Ids that `KeMemMiddleware` derives from the session and from what only who said it knows: a key
+learns nothing of others by them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +108,7 @@ async def new_messages(
     """
     messages = MessageRepository(db, access, session.session_id)
     known = await messages.known(session.known) if session.known else {}
-    repeated = _repeated(batch, known, session)
+    repeated = _repeated(batch, known, session, access)
     fresh = [(place, one) for place, one in enumerate(batch.messages) if place not in repeated]
     if fresh and session.status == 0:
         raise SessionEndedError(session.session_id)
@@ -165,16 +170,20 @@ def _last(roles: Sequence[str], role: str) -> int | None:
 
 
 def _repeated(
-    batch: Batch, known: Mapping[str, Message], session: OpenSession
+    batch: Batch, known: Mapping[str, Message], session: OpenSession, access: Access
 ) -> dict[int, MessageRead]:
     """Those of the batch that are stored already, by place.
 
-    Raises IdTakenError, MessageConflictError, MessageSetAsideError.
+    Raises IdTakenError, IdNotAllowedError, MessageConflictError, MessageSetAsideError.
     """
     repeated = {}
     for place, processed in enumerate(batch.messages):
         one = batch.given.get(place, processed)
         before = known.get(one.message_id or "")
+        if (before is None or before.session_id != session.session_id) and not _DERIVED.fullmatch(
+            one.message_id or ""
+        ):
+            access.refuse_choice("message_id", one.message_id)
         if before is None:
             continue
         if before.session_id != session.session_id:

@@ -182,6 +182,8 @@ class SessionRepository:
             UserRequiredError: missing, and neither the request nor the key says whose it is.
             SessionMismatchError: it was opened with another user, agent or project.
             IdTakenError: it is a session this key may not see.
+            IdNotAllowedError: missing or not to be seen, and the key is bound and may not choose
+                the id.
             DisabledError: its agent or user is disabled.
 
         """
@@ -202,8 +204,11 @@ class SessionRepository:
     ) -> None:
         """Make a session that was not found, unless somebody else has made it meanwhile.
 
-        Raises as `ensure_participants`.
+        Raises as `ensure_participants`, and:
+            IdNotAllowedError: the key is bound, and the id is not its to choose.
+
         """
+        self._access.refuse_choice("session_id", session_id)
         agent, user = await self.ensure_participants(named, create=create, creator=creator)
         # Two first appends at once: one inserts, the other waits and finds.
         statement = (

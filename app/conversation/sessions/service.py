@@ -52,9 +52,11 @@ class SessionService:
                 may not be made.
             UserRequiredError: neither the request nor the key names a user.
             IdTakenError: the tenant has a session or a user with that id already.
+            IdNotAllowedError: the key is bound, and an id is not its to choose.
             DisabledError: the agent or the user is disabled.
 
         """
+        principal.access.refuse_choice("session_id", body.session_id)
         named = Participants(body.user_id, body.agent_id, body.project_id)
         values = body.model_dump(exclude={"session_id", "user_id", "agent_id"})
         async with self._work.write(principal, key, while_disabled=True) as unit:

@@ -46,9 +46,11 @@ class ProjectService:
 
         Raises:
             IdTakenError: the tenant has a project with that id.
+            IdNotAllowedError: the key is bound, and the id is not its to choose.
             UserNotFoundError: there is no such owner, or another user is to be it.
 
         """
+        principal.access.refuse_choice("project_id", body.project_id)
         owner_id = body.owner_id or principal.access.user_id
         project = Project(
             project_id=body.project_id or new_id("prj"),

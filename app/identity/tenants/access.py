@@ -4,9 +4,14 @@ Every repository is built with an `Access`, so that no query can forget it. A ke
 a user, or act for one in a single request: to everybody else the two are the same.
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
+
+from app.errors import IdNotAllowedError
+
+_REST = re.compile(r"[^:~]+")
 
 SCOPES = ("read", "write", "admin", "operator")
 
@@ -26,6 +31,7 @@ class Access:
         agent_id: the agent that the key is bound to.
         user_id: the user that the key is bound to or acts for.
         default_user_id: whom a request is about that names nobody; None where it must.
+        own_prefix: what new ids begin with that the caller may choose, if its key is bound.
 
     """
 
@@ -33,10 +39,37 @@ class Access:
     agent_id: str | None = None
     user_id: str | None = None
     default_user_id: str | None = None
+    own_prefix: str | None = None
 
     @property
     def restricted(self) -> bool:
         return self.agent_id is not None or self.user_id is not None
+
+    def refuse_choice(self, field: str, value: str | None) -> None:
+        """Check an id that the caller has chosen and that it cannot see yet.
+
+        A bound key would learn from a refusal which ids others have, so that it chooses among its
+        own alone, and hears the same of all others.
+
+        Raises:
+            IdNotAllowedError: the id is not the key's to choose.
+
+        """
+        prefix = self.own_prefix
+        if prefix is None or value is None or (field == "user_id" and f"{value}:" == prefix):
+            return
+        if not (value.startswith(prefix) and _REST.fullmatch(value, len(prefix))):
+            raise IdNotAllowedError(field, prefix)
+
+
+def own_prefix(user_id: str | None, agent_id: str | None) -> str | None:
+    """What ids begin with that only a key bound to this user or agent may choose.
+
+    The last `:` or `~` of an id ends its prefix, so that no prefix holds ids of another.
+    """
+    if user_id is not None:
+        return f"{user_id}:"
+    return None if agent_id is None else f"{agent_id}~"
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from fastapi.openapi.models import HTTPBearer
 from fastapi.security.base import SecurityBase
 from fastapi.security.utils import get_authorization_scheme_param
 
+from app.errors import IdNotAllowedError
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import (
     ActingUserMismatchError,
@@ -25,6 +26,7 @@ from app.identity.tenants.service import Identification
 from app.platform.http.dependencies import refuse_unknown_parameters, service_of
 from app.platform.http.openapi import ACTING_USER
 from app.platform.values.fields import ID_PATTERN
+from app.platform.values.pagination import note_list
 from app.platform.work.idempotency import (
     IdempotencyKey,
     IdempotencyKeyReusedError,
@@ -32,6 +34,7 @@ from app.platform.work.idempotency import (
 )
 
 KEY_ERRORS = (
+    IdNotAllowedError,
     MissingKeyError,
     UnknownKeyError,
     ExpiredKeyError,
@@ -60,6 +63,8 @@ async def identified(request: Request) -> Principal:
         identification = service_of(request, Identification)
         known = _acting(request, await identification.identify(key))
         request.scope["kemem.principal"] = known
+        whose = (known.tenant_id, known.access.user_id or "", request.scope["path"])
+        note_list(request.scope["query_string"].decode("latin-1"), *whose)
     return known
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import structlog
 
-from app.identity.tenants.access import Access, Principal
+from app.identity.tenants.access import Access, Principal, own_prefix
 from app.identity.tenants.errors import (
     ExpiredKeyError,
     InsufficientScopeError,
@@ -108,7 +108,12 @@ class Identification:
         if row["status"] == 0:
             raise TenantDisabledError
         self._uses.note(row["tenant_id"], row["key_id"], self._now())
-        access = Access(row["tenant_id"], row["agent_id"], row["user_id"])
+        access = Access(
+            row["tenant_id"],
+            row["agent_id"],
+            row["user_id"],
+            own_prefix=own_prefix(row["user_id"], row["agent_id"]),
+        )
         if not access.restricted:
             access = replace(access, default_user_id=self._default_user_id)
         return Principal(

@@ -95,6 +95,7 @@ class UserRepository:
 
         Raises:
             UserNotFoundError: missing and not to be made, or the key is another user's.
+            IdNotAllowedError: the key is bound, and the id is not its to choose.
             IdTakenError: the id is a user's whom this key may not see.
 
         """
@@ -103,6 +104,7 @@ class UserRepository:
             return user
         if not create or self._access.user_id not in {None, user_id}:
             raise UserNotFoundError(user_id)
+        self._access.refuse_choice("user_id", user_id)
         # Two first uses at once: one inserts, the other finds.
         await self._db.execute(
             insert(User)

@@ -33,8 +33,12 @@ class UserService:
             AgentNotFoundError: the home agent is missing and may not be made.
             IdTakenError: the tenant has a user with that id, or the agent one with that
                 external id.
+            IdNotAllowedError: the key is bound, and an id is not its to choose.
 
         """
+        access = principal.access
+        access.refuse_choice("user_id", body.user_id)
+        _refuse_external_id(access, body.external_id)
         values = _columns(body.model_dump())
         values["user_id"] = body.user_id or principal.access.user_id or new_id("usr")
         async with self._work.write(principal, key, while_disabled=True) as unit:
@@ -80,12 +84,13 @@ class UserService:
 
         Raises:
             UserNotFoundError, AgentNotFoundError, VersionConflictError, IdTakenError,
-            KeyRestrictedError: nothing was changed.
+            IdNotAllowedError, KeyRestrictedError: nothing was changed.
 
         """
         changes = _columns(body.model_dump(exclude_unset=True))
         if principal.access.user_id is not None and {"status", "agent_id"} & changes.keys():
             raise KeyRestrictedError
+        _refuse_external_id(principal.access, body.external_id)
         async with self._work.write(principal, while_disabled=True) as unit:
             if "agent_id" in changes:
                 await AgentRepository(unit.db, principal.access).get(changes["agent_id"])
@@ -148,3 +153,9 @@ def resolve_subject(
     if access.agent_id not in {None, agent_id}:
         raise AgentNotFoundError(agent_id or "")
     return user_id, agent_id
+
+
+def _refuse_external_id(access: Access, external_id: str | None) -> None:
+    """They are unique at an agent, whose own key sees them all. Raises IdNotAllowedError."""
+    if access.agent_id is None:
+        access.refuse_choice("external_id", external_id)

@@ -81,6 +81,7 @@ def infer_order(
             "scopes": sorted(principal.scopes),
             "agent_id": access.agent_id,
             "user_id": access.user_id,
+            "own_prefix": access.own_prefix,
         },
     )
 
@@ -252,7 +253,12 @@ NOT_READ: Final = GateReason("not_read", "Only what a user says is read for memo
 def caller_of(tenant: Principal, payload: Mapping[str, Any]) -> Principal:
     """The one who ordered, restricted and entitled as when the order was placed."""
     return Principal(
-        Access(tenant.tenant_id, payload.get("agent_id"), payload.get("user_id")),
+        Access(
+            tenant.tenant_id,
+            payload.get("agent_id"),
+            payload.get("user_id"),
+            own_prefix=payload.get("own_prefix"),
+        ),
         tenant.key_id,
         frozenset(payload.get("scopes", ["write"])),
         tenant.config,

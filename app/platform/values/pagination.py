@@ -1,14 +1,19 @@
 """Keyset pagination: a page starts after a row, never at an offset.
 
 An offset shifts under the reader when a row is inserted before it, so a client would see a
-row twice or not at all. A cursor names the last row already seen.
+row twice or not at all. A cursor names the last row already seen, and the list it is of: tenant,
+acting user, path and filters of the request. The door notes them for every request, so that no
+service can forget to.
 """
 
 import base64
+import hashlib
 import json
 from collections.abc import Callable, Sequence
+from contextvars import ContextVar
 from datetime import datetime
 from typing import Annotated, Any, Generic, Literal, TypeVar
+from urllib.parse import parse_qsl
 
 from pydantic import BaseModel, Field
 
@@ -35,13 +40,40 @@ MaxTokens = Annotated[
 Position = tuple[datetime | int, str]
 
 
+_PAGING = {"cursor", "limit", "max_tokens"}
+"""Parameters that may change from one page to the next."""
+
+_listed: ContextVar[tuple[str, ...]] = ContextVar("listed", default=())
+
+
+def note_list(query: str, *whose: str) -> None:
+    """Say which list the request is about, before it makes or reads a cursor.
+
+    Args:
+        query: of its URL; what it filters by belongs to the list.
+        whose: the tenant, the user and the path.
+
+    """
+    _listed.set((query, *whose))
+
+
+def _list_of(name: str) -> str:
+    """The list of this name that the request is about."""
+    if not (noted := _listed.get()):
+        return name
+    query, *whose = noted
+    filters = sorted(one for one in parse_qsl(query, True) if one[0] not in _PAGING)
+    text = json.dumps([whose, filters])
+    return f"{name}.{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
+
+
 class InvalidCursorError(UnprocessableError):
     code = "invalid_cursor"
     title = "Cursor not valid"
 
     def __init__(self) -> None:
         super().__init__(
-            "`cursor` is not one this list gave out: start without it.",
+            "`cursor` is not one this list gave out with these filters: start without it.",
             errors=[{"location": ["query", "cursor"], "detail": "not a cursor of this list"}],
         )
 
@@ -69,7 +101,7 @@ class Page(BaseModel, Generic[Item]):
 def encode(name: str, value: datetime | int, row_id: str) -> str:
     """A cursor of the list of this name, for the row with this place in its order and this id."""
     place = value if isinstance(value, int) else value.isoformat()
-    raw = json.dumps([name, place, row_id], separators=(",", ":"))
+    raw = json.dumps([_list_of(name), place, row_id], separators=(",", ":"))
     return base64.urlsafe_b64encode(raw.encode()).decode().rstrip("=")
 
 
@@ -118,7 +150,7 @@ def _decode(cursor: str, name: str) -> tuple[Any, str]:
     except (ValueError, TypeError, RecursionError):
         raise InvalidCursorError from None
     if (
-        theirs != name
+        theirs != _list_of(name)
         or not isinstance(row_id, str)
         or len(row_id) > 64
         or not (row_id.isascii() and row_id.isprintable())

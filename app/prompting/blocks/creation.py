@@ -64,6 +64,7 @@ class AgentWithBlocksService:
 
         Raises:
             IdTakenError: the tenant has an agent or a block with that id.
+            IdNotAllowedError: the key is bound, and the id of a block is not its to choose.
             BlockNotFoundError: one of `block_ids` is not for this caller.
             LabelTakenError: two of the blocks have the same label.
             BlockLimitError: a text is longer than its block's limit.
@@ -76,6 +77,8 @@ class AgentWithBlocksService:
         """
         if body.memory_blocks:
             self._work.refuse_disabled()
+        for wanted in body.memory_blocks:
+            principal.access.refuse_choice("block_id", wanted.block_id)
         agent = await self._agents.prepare(principal, body)
         # An agent alone, or with blocks that are there, remembers nothing.
         async with self._work.write(principal, key, while_disabled=not body.memory_blocks) as unit:

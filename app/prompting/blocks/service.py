@@ -64,6 +64,7 @@ class BlockService:
 
         Raises:
             IdTakenError: the tenant has a block with that id.
+            IdNotAllowedError: the key is bound, and the id is not its to choose.
             UserNotFoundError, AgentNotFoundError, SessionNotFoundError: not for this caller.
             SessionEndedError: the session has ended.
             LabelTakenError: the agent or the session has a block with that label.
@@ -73,6 +74,7 @@ class BlockService:
 
         """
         self._work.refuse_disabled()
+        principal.access.refuse_choice("block_id", body.block_id)
         if body.session_id is not None:
             return await self._add_to_session(principal, body, body.session_id, key)
         user_id, agent_id = resolve_subject(principal.access, body.user_id, body.agent_id)

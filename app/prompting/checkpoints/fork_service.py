@@ -70,9 +70,11 @@ class ForkService:
             ForkPointError: a call of a tool is open there, or the message was set aside.
             ForkTooLargeError: there are too many messages.
             IdTakenError: the tenant has a session with that id already.
+            IdNotAllowedError: the key is bound, and the id is not its to choose.
             DisabledError, MemoryDisabledError: nothing may be written.
 
         """
+        principal.access.refuse_choice("session_id", body.session_id)
         async with self._work.write(principal, key) as unit:
             opened = await SessionRepository(unit.db, principal.access).open_for_append(
                 session_id, Participants(), create=False, creator=None

@@ -4,7 +4,7 @@ from dataclasses import asdict
 from functools import partial
 from hashlib import sha256
 
-from app.errors import IdTakenError
+from app.errors import IdNotAllowedError, IdTakenError
 from app.identity.tenants.access import Principal
 from app.language.text.offload import read_text
 from app.memory.memories.errors import GateRejectedError
@@ -68,7 +68,7 @@ class ArchiveService:
         body = FolderCreate(folder_name=NAME, description=ABOUT, scope="user", user_id=user_id)
         try:
             await self._folders.add(principal, body, folder_id=folder_id)
-        except IdTakenError as error:
+        except (IdTakenError, IdNotAllowedError) as error:
             # Of two first calls at once one makes it. Else the folder, or the user, is another's.
             if not await self._exists(principal, folder_id, user_id):
                 raise ArchiveClosedError(user_id) from error

@@ -138,6 +138,7 @@ class FolderService:
 
         Raises:
             IdTakenError: the tenant has a folder with that id.
+            IdNotAllowedError: the key is bound, and an id is not its to choose.
             ScopeRequiresError: the id of its owner is missing.
             MemoryDisabledError: writing is switched off.
             UserNotFoundError, ProjectNotFoundError, AgentNotFoundError, InsufficientScopeError,
@@ -145,6 +146,7 @@ class FolderService:
 
         """
         self._work.refuse_disabled()
+        principal.access.refuse_choice("folder_id", body.folder_id)
         scope_id = owner_of(
             principal,
             body.scope,

@@ -136,6 +136,8 @@ _TEXTS: Final[Mapping[str, Callable[[DomainError], str]]] = MappingProxyType(
         ),
         "archive_closed": _fixed(NOT_OPEN),
         "user_not_found": _fixed(NOT_OPEN),
+        # Only of a user whom the key of an agent does not see: a model chooses no ids.
+        "id_not_allowed": _fixed(NOT_OPEN),
         "memory_paused": _fixed(SWITCHED_OFF),
         "memory_disabled": _fixed(SWITCHED_OFF),
         "disabled": _fixed(SWITCHED_OFF),
