@@ -17,7 +17,7 @@ LOCOMO ?= ../shared/data/locomo/locomo10.json
 MADIAL ?= ../shared/data/madial
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo unit test test-slow check format client migrate migration bench constraints \
+.PHONY: help install run demo unit test test-slow check format client migrate migration bench soak constraints \
 	wheel clean
 
 help: ## List these commands.
@@ -78,6 +78,7 @@ migration: $(READY) ## Draft a migration from the changed tables: make migration
 	@$(BIN)/kemem draft-migration "$(name)"
 
 bench: $(READY) ## Measure everything beside references in the same run; args="--quick" measures less.
+	@$(BIN)/python -m benchmarks.products $(args)
 	@$(BIN)/python -m benchmarks.search $(args)
 	@$(BIN)/python -m benchmarks.save $(args)
 	@$(BIN)/python -m benchmarks.append $(args)
@@ -104,6 +105,9 @@ bench: $(READY) ## Measure everything beside references in the same run; args="-
 		else echo "Left out: what a model is asked; give the data sets with DATA=/path/to/data."; fi
 	@if [ -f "$(LOCOMO)" ]; then $(BIN)/python -m benchmarks.extraction_cost "$(LOCOMO)"; \
 		else echo "Left out: what extraction costs; give the data set with LOCOMO=/path/to/locomo10.json."; fi
+
+soak: $(READY) ## Half an hour of mixed load on a hundred tenants; args="--minutes 2" for less.
+	@$(BIN)/python -m benchmarks.soak $(args)
 
 constraints: ## Compile both requirements files anew: names, versions and hashes, no address.
 	@[ -x $(TOOLS)/bin/pip-compile ] || { "$(PYTHON)" -m venv $(TOOLS) && \

@@ -58,7 +58,12 @@ class Child:
 
 @asynccontextmanager
 async def child(
-    module: str, *args: str, dsn: str = "", quiet: bool = False, log: Path | None = None
+    module: str,
+    *args: str,
+    dsn: str = "",
+    quiet: bool = False,
+    log: Path | None = None,
+    python: str = sys.executable,
 ) -> AsyncIterator[Child]:
     """Run `python -m benchmarks.<module>`; `quiet` writes its log to nowhere, but writes it.
 
@@ -66,7 +71,7 @@ async def child(
     """
     with (log or Path(os.devnull)).open("ab") as errors:
         process = await asyncio.create_subprocess_exec(
-            sys.executable,
+            python,
             "-m",
             f"benchmarks.{module}",
             *args,
@@ -95,10 +100,10 @@ class Server:
 
 @asynccontextmanager
 async def server(
-    module: str, *args: str, dsn: str, log: Path | None = None
+    module: str, *args: str, dsn: str, log: Path | None = None, python: str = sys.executable
 ) -> AsyncIterator[Server]:
     """A child that serves HTTP and says its port when it is ready; its log to nowhere, or `log`."""
-    async with child(module, *args, dsn=dsn, quiet=True, log=log) as process:
+    async with child(module, *args, dsn=dsn, quiet=True, log=log, python=python) as process:
         ready = await process.read()
         yield Server(process, ready["port"])
 

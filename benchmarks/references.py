@@ -1,10 +1,15 @@
-"""What KeMem is compared with: `python -m benchmarks.references asyncpg|orm`.
+"""What KeMem is compared with: `python -m benchmarks.references asyncpg|orm|minimal`.
 
 The smallest possible FastAPI service: one route, one pool, one statement over the rows that KeMem
 searches; no key, no tenant setting, no policies. Each search comes in three forms: `/vector` takes
 the vector from the client, `/text` embeds in the process, both answering what KeMem answers;
 `/lean` embeds and answers six fields. `/tuned` is `/text` on a pool of KeMem's size that saves the
 round trip after every use.
+
+`minimal` has tables of its own and every call that an agent makes: what a service costs that does
+nothing but store and find. Its routes are without response models, its pool has eight connections,
+each call is one prepared statement, and JSON is written by pydantic-core, which KeMem writes with
+too; orjson would be another dependency for the same.
 """
 
 import os
@@ -17,6 +22,7 @@ import asyncpg
 import numpy as np
 from fastapi import FastAPI, Response
 from fastapi.responses import JSONResponse
+from pgvector import Vector
 from pgvector.asyncpg import register_vector
 from pydantic import BaseModel
 from pydantic_core import to_json
@@ -171,5 +177,121 @@ def orm_app(dsn: str) -> FastAPI:
     return app
 
 
+TABLES = """
+CREATE TABLE memories (
+    memory_id bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
+    user_id text NOT NULL,
+    content text NOT NULL,
+    embedding vector(256) NOT NULL,
+    create_time timestamptz NOT NULL DEFAULT now()
+);
+CREATE INDEX ON memories (user_id);
+CREATE TABLE sessions (session_id text PRIMARY KEY, user_id text NOT NULL, last_no int NOT NULL);
+CREATE TABLE messages (
+    session_id text NOT NULL,
+    sequence_no int NOT NULL,
+    role text NOT NULL,
+    content text NOT NULL,
+    create_time timestamptz NOT NULL DEFAULT now(),
+    PRIMARY KEY (session_id, sequence_no)
+);
+"""
+SAVE = """
+INSERT INTO memories (user_id, content, embedding)
+SELECT $1, * FROM unnest($2::text[], $3::vector[]) RETURNING memory_id
+"""
+APPEND = """
+WITH session AS (
+    INSERT INTO sessions VALUES ($1, $2, cardinality($3::text[]))
+    ON CONFLICT (session_id) DO UPDATE SET last_no = sessions.last_no + excluded.last_no
+    RETURNING last_no
+)
+INSERT INTO messages (session_id, sequence_no, role, content)
+SELECT $1, last_no - cardinality($3::text[]) + place, role, content
+FROM session, unnest($3::text[], $4::text[]) WITH ORDINALITY AS said (role, content, place)
+RETURNING sequence_no
+"""
+SEARCH = """
+SELECT memory_id, content, create_time, 1 - (embedding <=> $2) AS similarity
+FROM memories WHERE user_id = $1 ORDER BY embedding <=> $2 LIMIT 10
+"""
+CONTEXT = """
+(
+    SELECT role, content, sequence_no AS place FROM messages
+    WHERE session_id = $3 ORDER BY sequence_no DESC LIMIT 50
+) UNION ALL (
+    SELECT 'memory', content, memory_id FROM memories
+    WHERE user_id = $1 ORDER BY embedding <=> $2 LIMIT 10
+)
+"""
+
+
+class Texts(BaseModel):
+    """What to remember of a user."""
+
+    user_id: str
+    texts: list[str]
+
+
+class Said(BaseModel):
+    """Messages of a session, by their roles and contents."""
+
+    session_id: str
+    user_id: str
+    roles: list[str]
+    contents: list[str]
+
+
+class ContextQuery(TextQuery):
+    """A search in a session."""
+
+    session_id: str
+
+
+def minimal_app(dsn: str) -> FastAPI:
+    """Save, append, search and context, on tables that it makes when it starts."""
+    embedder = WordLlamaEmbedder.load()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        connection = await asyncpg.connect(dsn)
+        await connection.execute(TABLES)
+        await connection.close()
+        async with asyncpg.create_pool(
+            dsn, min_size=8, max_size=8, init=register_vector, reset=_keep
+        ) as pool:
+            app.state.pool = pool
+            yield
+
+    app = FastAPI(lifespan=lifespan)
+
+    async def answer(statement: str, *values: Any) -> Response:
+        rows = await app.state.pool.fetch(statement, *values)
+        body = to_json({"results": [dict(row) for row in rows]})
+        return Response(body, media_type="application/json")
+
+    @app.post("/save")
+    async def save(body: Texts) -> Response:
+        # As arrays of numbers the driver would take them for a second dimension.
+        vectors = [Vector(one) for one in await embedder.embed(body.texts)]
+        return await answer(SAVE, body.user_id, body.texts, vectors)
+
+    @app.post("/append")
+    async def append(body: Said) -> Response:
+        return await answer(APPEND, body.session_id, body.user_id, body.roles, body.contents)
+
+    @app.post("/search")
+    async def search(body: TextQuery) -> Response:
+        return await answer(SEARCH, body.user_id, (await embedder.embed([body.query]))[0])
+
+    @app.post("/context")
+    async def context(body: ContextQuery) -> Response:
+        vector = (await embedder.embed([body.query]))[0]
+        return await answer(CONTEXT, body.user_id, vector, body.session_id)
+
+    return app
+
+
 if __name__ == "__main__":
-    serve({"asyncpg": asyncpg_app, "orm": orm_app}[sys.argv[1]](os.environ[DSN]))
+    apps = {"asyncpg": asyncpg_app, "orm": orm_app, "minimal": minimal_app}
+    serve(apps[sys.argv[1]](os.environ[DSN]))
