@@ -6,13 +6,14 @@ caught 0.93 and 0.87 of the contradictions, which is what to expect of sentences
 """
 
 import time
+from functools import cache
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from app.language.text import distinction_words as words
-from app.language.text.distinctions import differs
+from app.language.text.distinctions import Wording, differs
 from app.language.text.quantities import chinese_number, take_quantities
 from tests.support.tiers import first_fast
 
@@ -567,3 +568,19 @@ def test_what_letters_and_digits_name_together_differs_by_each(a: str, b: str) -
 )
 def test_a_number_with_its_unit_is_an_amount(a: str, b: str) -> None:
     assert differs(a, b) is None
+
+
+def test_a_text_is_read_once_where_it_is_compared_with_many() -> None:
+    texts = ["She lives in Berlin.", "She lives in Munich.", "She has lived in Oslo for a year."]
+    worded: list[str] = []
+
+    def read(text: str) -> Wording:
+        worded.append(text)
+        return Wording(text)
+
+    once = cache(read)
+    for first in texts:
+        for other in texts:
+            assert differs(first, other, read=once) == differs(first, other)
+
+    assert sorted(worded) == sorted(texts)

@@ -5,6 +5,7 @@ Munich"), so it nominates and this decides. Meant for single statements that an
 embedder already found close; of unrelated texts it says nothing useful.
 """
 
+from collections.abc import Callable
 from difflib import SequenceMatcher
 from itertools import takewhile
 from typing import Final, Literal
@@ -57,7 +58,7 @@ _OPPOSITES: Final = tuple(
 )
 
 
-def differs(a: str, b: str) -> Difference | None:
+def differs(a: str, b: str, *, read: "Callable[[str], Wording] | None" = None) -> Difference | None:
     """Say what keeps two near-identical sentences from stating the same, or None.
 
     The order of the two does not matter. A number or a name that only one of them has counts
@@ -71,10 +72,15 @@ def differs(a: str, b: str) -> Difference | None:
     another while most
     of the rest is shared, unless both are listed as synonyms: what is left when no rule above
     explains the difference, and all there is to see names by where a script has no capitals.
+
+    Args:
+        read: remembers, where one text is compared with many, how each is worded.
+
     """
     if _form(a) == _form(b):
         return None
-    said_a, said_b = Wording(a), Wording(b)
+    read = read or Wording
+    said_a, said_b = read(a), read(b)
     if counts_differ(said_a.counts, said_b.counts):
         return "number"
     opposed = _opposed(said_a.rest, said_b.rest)

@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
+from app.language.text.needed_parts import PatternIndex
 from app.language.text.normal_forms import fold_lines
 
 # Where an English sentence or quotation begins, and what politely precedes an order.
@@ -261,8 +262,11 @@ def addresses_model(text: str) -> str | None:
 
     Takes time linear in the length of the text.
     """
+    if not text:
+        return None
     form = fold_lines(text)
-    return next((name for name, rule in _COMPILED if rule.search(form)), None)
+    possible = (_COMPILED[place] for place in _INDEX.possible(form))
+    return next((name for name, rule in possible if rule.search(form)), None)
 
 
 def _whole(pattern: str) -> str:
@@ -271,6 +275,8 @@ def _whole(pattern: str) -> str:
 
 
 _COMPILED: Final = tuple(
-    (name, lazy_pattern("|".join(f"(?:{_whole(pattern)})" for pattern in patterns), re.MULTILINE))
+    (name, lazy_pattern(_whole(pattern), re.MULTILINE))
     for name, patterns in RULES
+    for pattern in patterns
 )
+_INDEX: Final = PatternIndex([rule.pattern for _, rule in _COMPILED], re.MULTILINE)

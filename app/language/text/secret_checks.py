@@ -43,7 +43,9 @@ def find_secrets(text: str) -> Iterator[Place]:
 
 
 def _formats(text: str) -> Iterator[Place]:
-    for detector, pattern in patterns.formats():
+    formats = patterns.formats()
+    for place in patterns.format_index().possible(text):
+        detector, pattern = formats[place]
         end = 0
         for match in pattern.finditer(text):
             # Inside of the last key; to follow it to its end again would cost the square.

@@ -12,6 +12,7 @@ from importlib import import_module
 from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
+from app.language.text.needed_parts import PatternIndex
 
 _KEY = r"[A-Za-z0-9_-]"
 _START = rf"(?<!{_KEY})"
@@ -72,6 +73,18 @@ def formats() -> tuple[tuple[str, re.Pattern[str]], ...]:
             for name, plugin in _PLUGINS.items()
             for pattern in list(_compiled(*plugin))[: 1 if name == "aws_key" else None]
         ),
+    )
+
+
+@cache
+def format_index() -> PatternIndex:
+    """Which of the formats a text may have."""
+    # Flags that an expression was compiled with are not in its text.
+    return PatternIndex(
+        [
+            f"(?i:{pattern.pattern})" if pattern.flags & re.IGNORECASE else pattern.pattern
+            for _, pattern in formats()
+        ]
     )
 
 

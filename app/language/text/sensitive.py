@@ -52,6 +52,8 @@ def find_sensitive(text: str) -> list[Finding]:
     Full-width digits, odd spaces and dashes, and characters of no width do not hide one.
     Takes time linear in the length of the text.
     """
+    if not text:
+        return []
     folded = text if text.isascii() else text.translate(_FOLD)
     found = _merged(list(_find(folded)))
     if text.isascii() or not found:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from app.language.text.distinctions import differs
+from app.language.text.distinctions import Wording, differs
 from app.language.text.normal_forms import content_hash
 from app.language.text.sensitive import find_sensitive
 from app.memory.memories.gate import Gate, GateReason, Proposal, Scan
@@ -106,10 +106,8 @@ def _judged(
     index: int, said: SaidMessage, body: MemoryCreate, gate: Gate, error: str | None, scan: Scan
 ) -> SaveCandidate:
     metadata = body.metadata | said.metadata
-    if not isinstance(body.messages, str):
-        metadata.setdefault("role", said.role)
-        if said.name is not None:
-            metadata.setdefault("name", said.name)
+    if said.name is not None:
+        metadata.setdefault("name", said.name)
     candidate = SaveCandidate(index, said.content.strip(), metadata, said_at=said.said_at)
     if said.role not in REMEMBERED_ROLES:
         candidate.event = "SKIP"
@@ -118,6 +116,9 @@ def _judged(
     proposal = replace(proposal, source_error=error)
     candidate.content = proposal.content
     candidate.metadata = dict(proposal.metadata)
+    if not isinstance(body.messages, str):
+        # Behind the gate, for which a role has nothing to read.
+        candidate.metadata.setdefault("role", said.role)
     candidate.source_error = proposal.source_error
     candidate.reasons = gate.check(proposal, scan=scan)
     if candidate.reasons:
@@ -135,15 +136,23 @@ def nearest_duplicate(
     candidate: SaveCandidate,
     neighbours: Sequence[Neighbour],
     threshold: Callable[[str], float],
+    read: Callable[[str], Wording],
 ) -> Neighbour | None:
     """The nearest memory that says the same, or None.
 
     Similarity only nominates: a contradiction is as similar as a paraphrase, so the guard on
     numbers, negation and names decides.
+
+    Args:
+        neighbours: nearest first.
+        read: remembers how the statements of a request are worded.
+
     """
     floor = threshold(candidate.content)
     for neighbour in neighbours:
-        if neighbour[2] >= floor and differs(candidate.content, neighbour[1]) is None:
+        if neighbour[2] < floor:
+            break
+        if differs(candidate.content, neighbour[1], read=read) is None:
             return neighbour
     return None
 
@@ -154,8 +163,9 @@ def nearest_duplicates(
     threshold: Callable[[str], float],
 ) -> list[Neighbour | None]:
     """For each statement its nearest duplicate among its own neighbours."""
+    read = cache(Wording)
     return [
-        nearest_duplicate(candidate, neighbours, threshold)
+        nearest_duplicate(candidate, neighbours, threshold, read)
         for candidate, neighbours in zip(fresh, near, strict=True)
     ]
 
@@ -172,6 +182,7 @@ def among_themselves(
         return {}
     vectors = np.stack([candidate.vector for candidate in fresh])
     likeness = vectors @ vectors.T
+    read = cache(Wording)
     found: dict[int, Neighbour] = {}
     new: list[int] = []
     for position, candidate in enumerate(fresh):
@@ -180,7 +191,7 @@ def among_themselves(
             (fresh[other].memory_id or "", fresh[other].content, float(row[other]))
             for other in nlargest(NEIGHBOURS, new, key=row.__getitem__)
         ]
-        same = nearest_duplicate(candidate, earlier, threshold)
+        same = nearest_duplicate(candidate, earlier, threshold, read)
         if same is None:
             new.append(position)
         else:

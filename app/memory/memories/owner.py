@@ -2,8 +2,8 @@
 to a memory of that owner.
 """
 
-from dataclasses import dataclass
-from typing import cast
+from dataclasses import dataclass, fields
+from typing import Any, Final, cast
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -37,6 +37,12 @@ class MemoryOwner:
     agent_id: str | None
     session_id: str | None
     project_id: str | None
+
+    def columns(self) -> dict[str, Any]:
+        return {name: getattr(self, name) for name in _COLUMNS}
+
+
+_COLUMNS: Final = tuple(field.name for field in fields(MemoryOwner))
 
 
 def requested_owner(principal: Principal, body: MemoryCreate) -> MemoryOwner:

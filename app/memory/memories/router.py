@@ -150,14 +150,14 @@ async def add_memory(
     principal: WriterDep,
     service: CreationDep,
     key: IdempotencyKeyDep,
-    response: Response,
-) -> MemoryAdded | Response:
+) -> Response:
     """Remember what messages say; with `infer` false the messages as they stand."""
     if query.async_:
         accepted = await service.order(principal, body, key=key)
         return Response(accepted.model_dump_json(), 202, media_type="application/json")
-    added, response.status_code = await service.add(principal, body, key=key)
-    return added
+    added, status = await service.add(principal, body, key=key)
+    # Written out at once, as hits of a search are: a hundred memories would be validated again.
+    return Response(added.model_dump_json(), status, media_type="application/json")
 
 
 @router.post(

@@ -46,17 +46,17 @@ WITH person AS (
     WHERE agents.tenant_id = $1 AND agents.agent_id = (SELECT agent_id FROM person)
         AND CAST($7 AS text) IS NULL
 ), subscribed AS ({subscribed}), asked AS MATERIALIZED (
-    SELECT place, floor,
-        CAST((CAST($9 AS real[]))[(place - 1) * $11 + 1 : place * $11] AS vector) AS vector
-    FROM unnest(CAST($10 AS float8[])) WITH ORDINALITY AS given(floor, place)
+    SELECT place, floor, CAST(vector AS vector) AS vector
+    FROM unnest(CAST($9 AS text[]), CAST($10 AS float8[])) WITH ORDINALITY
+        AS given(vector, floor, place)
 ), near AS (
     SELECT asked.place, nearest.memory_id, nearest.content, nearest.similarity
     FROM asked CROSS JOIN LATERAL (
         SELECT memories.memory_id, memories.content,
             -(memories.embedding <#> asked.vector) AS similarity
         FROM memories
-        WHERE {bucket} AND {counts_now} AND ({visible}) AND memories.embedding_model = $12
-        ORDER BY similarity DESC LIMIT $13
+        WHERE {bucket} AND {counts_now} AND ({visible}) AND memories.embedding_model = $11
+        ORDER BY similarity DESC LIMIT $12
     ) AS nearest
     WHERE nearest.similarity >= asked.floor
 )
@@ -66,7 +66,7 @@ SELECT now() AS now,
         SELECT 1 FROM (SELECT * FROM named UNION ALL SELECT * FROM home) AS agent
         WHERE status <> 0 AND memory_enabled)) AS owner_is_there,
     EXISTS (SELECT 1 FROM tenants
-        WHERE tenants.tenant_id = $1 AND $12 = ANY (tenants.embedding_models)) AS model_is_noted,
+        WHERE tenants.tenant_id = $1 AND $11 = ANY (tenants.embedding_models)) AS model_is_noted,
     EXISTS (SELECT 1 FROM memories
         WHERE {bucket} AND memories.content_hash = ANY (CAST($8 AS bytea[]))) AS text_is_known,
     (SELECT json_agg(near ORDER BY place, similarity DESC) FROM near) AS near,
@@ -88,9 +88,8 @@ def read_statement(access: Access) -> str:
     """What decides about the statements of a request, in one row.
 
     `$1` to `$3` are the tenant, agent and user of the key, `$4` to `$7` the scope, its id, the user
-    and the agent of the memories, `$8` hashes of texts, `$9` vectors one behind the other, `$10`
-    the least similarity for each, `$11` their dimension, `$12` their model, `$13` how many
-    neighbours each may have.
+    and the agent of the memories, `$8` hashes of texts, `$9` vectors, `$10` the least
+    similarity for each, `$11` their model, `$12` how many neighbours each may have.
     """
     return _read(visible_text(access))
 
@@ -112,36 +111,35 @@ WRITE: Final = f"""
 WITH saved AS (
     INSERT INTO memories (tenant_id, {_KEPT}, content_hash, embedding, terms, term_count,
         word_count, is_question, has_time, analyser)
-    SELECT CAST($1 AS text), {_KEPT}, content_hash,
-        CAST((CAST($4 AS real[]))[(place - 1) * $5 + 1 : place * $5] AS vector),
+    SELECT CAST($1 AS text), {_KEPT}, content_hash, CAST(vector AS vector),
         CAST(terms AS sparsevec), term_count, word_count, is_question, has_time, analyser
     FROM ROWS FROM (
         jsonb_to_recordset(CAST($2 AS jsonb)) AS ({_MEMORY}),
-        unnest(CAST($3 AS bytea[]), CAST($6 AS text[]), CAST($7 AS smallint[]),
-            CAST($8 AS smallint[]), CAST($9 AS boolean[]), CAST($10 AS boolean[]),
-            CAST($11 AS smallint[]))
-    ) WITH ORDINALITY AS memory({_KEPT}, content_hash, terms, term_count, word_count,
-        is_question, has_time, analyser, place)
+        unnest(CAST($3 AS bytea[]), CAST($4 AS text[]), CAST($5 AS text[]),
+            CAST($6 AS smallint[]), CAST($7 AS smallint[]), CAST($8 AS boolean[]),
+            CAST($9 AS boolean[]), CAST($10 AS smallint[]))
+    ) AS memory({_KEPT}, content_hash, vector, terms, term_count, word_count, is_question,
+        has_time, analyser)
     RETURNING memory_id, metadata
 ), noted AS (
     INSERT INTO memory_history (tenant_id, history_id, memory_id, user_id, event, actor, after,
         version)
-    SELECT CAST($1 AS text), history_id, after ->> 'memory_id', after ->> 'user_id', 'ADD', $13,
+    SELECT CAST($1 AS text), history_id, after ->> 'memory_id', after ->> 'user_id', 'ADD', $12,
         after, CAST(after ->> 'version' AS bigint)
-    FROM ROWS FROM (jsonb_array_elements(CAST($2 AS jsonb)), unnest(CAST($12 AS text[])))
+    FROM ROWS FROM (jsonb_array_elements(CAST($2 AS jsonb)), unnest(CAST($11 AS text[])))
         AS entry(after, history_id)
 ), decided AS (
     INSERT INTO gate_decisions (tenant_id, {", ".join(_VERDICT)})
     SELECT CAST($1 AS text), {", ".join(_VERDICT)}
-    FROM jsonb_to_recordset(CAST($14 AS jsonb))
+    FROM jsonb_to_recordset(CAST($13 AS jsonb))
         AS verdict({", ".join(f"{name} {kind}" for name, kind in _VERDICT.items())})
-), {order_many("$15", "$16")}
+), {order_many("$14", "$15")}
 SELECT memory_id, metadata FROM saved WHERE metadata <> '{{}}'
 """
 """Writes memories with their history, the gate's verdicts and orders of jobs.
 
-`$2` are the memories as the history keeps them, `$3` their hashes, `$4` their vectors one behind
-the other, `$5` their dimension, `$6` to `$11` the `INDEX_COLUMNS`, `$12` the ids of the history,
-`$13` who saves, `$14` the verdicts, `$15` the orders, `$16` when the transaction began. Answers
+`$2` are the memories as the history keeps them, `$3` their hashes, `$4` their vectors, `$5` to
+`$10` the `INDEX_COLUMNS`, `$11` the ids of the history, `$12` who saves, `$13` the verdicts, `$14`
+the orders, `$15` when the transaction began. Answers
 with metadata as PostgreSQL has them.
 """

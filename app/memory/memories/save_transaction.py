@@ -3,7 +3,7 @@ statement writes. More are sent only for what is rare: a user who is new, a memo
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
 
@@ -59,7 +59,7 @@ class SaveTransaction:
     async def preview(self, batch: Sequence[SaveCandidate]) -> None:
         """Give every open candidate the event that it would get; nothing is changed."""
         duplicates, stored = await self._read(batch)
-        await duplicates.preview(asdict(self.owner), batch, stored)
+        await duplicates.preview(self.owner.columns(), batch, stored)
 
     async def store(
         self, batch: Sequence[SaveCandidate], *, more_follow: bool = False
@@ -79,7 +79,7 @@ class SaveTransaction:
         if any(candidate.event is None for candidate in batch) and not self._may_write(stored):
             # A known statement is answered only where it could also be saved.
             await ensure_owner(self.db, self.principal, self.owner, create=self.create)
-        known = await duplicates.decide(asdict(self.owner), batch, stored)
+        known = await duplicates.decide(self.owner.columns(), batch, stored)
         shown = {
             memory.memory_id: memory
             for memory in await shown_memories(self.db, self.principal.access, list(known.values()))
@@ -170,7 +170,7 @@ class SaveTransaction:
         await self._records().note(changes, actor=self.principal.key_id)
 
     def _row(self, candidate: SaveCandidate, begin: datetime | None) -> dict[str, Any]:
-        row = {name: getattr(self.body, name) for name in _GIVEN} | asdict(self.owner)
+        row = {name: getattr(self.body, name) for name in _GIVEN} | self.owner.columns()
         if candidate.event == "SUPERSEDE":
             row["valid_from"] = begin
         return row | {
@@ -188,7 +188,7 @@ class SaveTransaction:
     def _verdict(self, candidate: SaveCandidate) -> dict[str, Any]:
         return verdict_row(
             self.principal,
-            owner=asdict(self.owner),
+            owner=self.owner.columns(),
             content=candidate.content,
             source=self.body.source,
             accepted=candidate.event in {"ADD", "SUPERSEDE"},
