@@ -158,6 +158,7 @@ def create_app(
         description=DESCRIPTION,
         openapi_tags=TAGS,
         lifespan=lifespan,
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},

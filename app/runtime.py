@@ -37,7 +37,7 @@ from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.language.llm.model_catalogue import ModelCatalogue, ProfilerCatalogue, SummariserCatalogue
 from app.language.llm.reranker import Reranker
 from app.language.llm.tokens import TokenCounter, open_counter
-from app.language.text.lazy_pattern import compile_patterns
+from app.language.text.tables import load_tables
 from app.memory.memories.save_service import SaveRules
 from app.memory.memories.search_service import SearchRanks
 from app.memory.memories.uses import MemoryUse
@@ -182,15 +182,15 @@ def _build(
 
 @asynccontextmanager
 async def warmed_up() -> AsyncIterator[None]:
-    """Beside whatever the block does, compile the patterns of the language layer in a thread; to
+    """Beside whatever the block does, load the tables of the language layer in a thread; to
     be entered when all else that lives as long as the process is there.
 
-    The first request that needs the patterns would wait up to 1.5 s for them otherwise. And what
+    The first request that needs them would wait up to 1.5 s otherwise. And what
     the process keeps is no longer looked through for garbage, which held up everything for 226 ms
     each time.
     """
     gc.freeze()
-    compiling = asyncio.create_task(asyncio.to_thread(compile_patterns))
+    compiling = asyncio.create_task(asyncio.to_thread(load_tables))
     compiling.add_done_callback(lambda _: gc.freeze())
     try:
         yield

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from app.errors import ConfigurationError
 from app.language.llm.wordllama_embedder import WordLlamaEmbedder
-from app.language.text.lazy_pattern import compile_patterns
+from app.language.text.tables import load_tables
 from app.main import create_app
 from app.platform.http.connections import ConnectionLimits, Connections
 from app.platform.jobs.worker import Worker
@@ -314,7 +314,7 @@ def begin_children(
     ]
     if settings.worker_enabled:
         children.append(Child("worker", work))
-    return ForkServer.begin(children, sockets=[listener], prepare=compile_patterns)
+    return ForkServer.begin(children, sockets=[listener], prepare=load_tables)
 
 
 async def _answer(settings: Settings, dsn: str, listener: socket.socket) -> None:

@@ -7,14 +7,17 @@ the document would stumble over each of these.
 The page and its assets come from an installed package: it works without the internet.
 """
 
+import asyncio
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 from fastapi import FastAPI
 from fastapi.openapi.docs import get_swagger_ui_html
-from starlette.responses import HTMLResponse
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from app.errors import DomainError, UnprocessableError
@@ -92,10 +95,18 @@ ALWAYS = (
 
 
 def install_document(app: FastAPI, *key_errors: type[DomainError]) -> None:
-    """Publish `key_errors` on every operation that takes a key, and all errors as problems."""
+    """Publish `key_errors` on every operation that takes a key, and all errors as problems.
+
+    The document is made when it is first asked for, which takes a second, in a thread.
+    """
     plain = app.openapi
+    making = Lock()
 
     def openapi() -> dict[str, Any]:
+        with making:
+            return complete()
+
+    def complete() -> dict[str, Any]:
         if app.openapi_schema is None:
             document = plain()
             for operation in _operations(document):
@@ -110,6 +121,11 @@ def install_document(app: FastAPI, *key_errors: type[DomainError]) -> None:
         return plain()
 
     app.openapi = openapi  # type: ignore[method-assign] # FastAPI's documented way
+
+    # FastAPI's own route makes it on the event loop. This one does not hold `app`: see below.
+    @app.get("/openapi.json", include_in_schema=False)
+    async def document(request: Request) -> Response:
+        return await asyncio.to_thread(lambda: JSONResponse(request.app.openapi()))
 
 
 def _problem_schemas() -> dict[str, Any]:
