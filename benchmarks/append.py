@@ -13,7 +13,7 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import asdict, dataclass
 from datetime import timedelta
@@ -26,7 +26,6 @@ from app.conversation.messages import append_service as service
 from app.conversation.messages.extraction_schedule import CaptureRules, Noticed, notice
 from app.conversation.messages.schemas import MessageCreate
 from app.conversation.sessions.jobs import Debounce
-from app.language.text.offload import read_text
 from app.main import create_app
 from app.platform.observability.logging import configure_logging
 from app.runtime import open_runtime
@@ -220,18 +219,11 @@ def _nothing_noticed(*_given: object) -> Noticed:
     return Noticed(None, frozenset(), complete=True)
 
 
-async def _read_text(characters: int, function: Callable[..., Any], *given: Any) -> Any:
-    """Without the way into a thread and back for what is not looked at."""
-    if function is _nothing_noticed:
-        return _nothing_noticed()
-    return await read_text(characters, function, *given)
-
-
 def _serve(*, scheduling: bool) -> None:
     """A service as it is, or one that neither looks nor orders; no setting switches it off."""
     configure_logging("info")
     if not scheduling:
-        vars(service).update(notice=_nothing_noticed, reading_order=_no_order, read_text=_read_text)
+        vars(service).update(notice=_nothing_noticed, reading_order=_no_order)
     serve(create_app(open_runtime(Settings(_env_file=None), os.environ[DSN])))
 
 

@@ -29,7 +29,7 @@ from app.conversation.messages.extraction_schedule import (
     reading_order,
     shown_reading,
 )
-from app.conversation.messages.message_index import Indexer, is_unfinished
+from app.conversation.messages.message_index import IndexedTexts, Indexer, is_unfinished
 from app.conversation.messages.message_processors import processed
 from app.conversation.messages.pressure import Pressure, is_to_order, pressure_of
 from app.conversation.messages.schemas import (
@@ -146,16 +146,29 @@ class AppendService:
         """
         taken = await processed(self._processing, self._work.database, principal, session_id, body)
         messages = taken.messages
-        characters = sum(len(one.content) + _length_of_parts(one) for one in messages)
+        seen, noticed, tokens, read = await read_text(
+            sum(map(_characters, messages)), self._look_through, messages
+        )
         return Batch(
             messages=messages,
-            seen=await read_text(characters, _seen, messages),
-            noticed=await read_text(characters, notice, messages, self._capture),
-            tokens=await self._tokens(messages),
-            prepared=await self._indexer.prepare(principal, as_said(messages, self._now())),
+            seen=seen,
+            noticed=noticed,
+            tokens=tokens,
+            prepared=await self._indexer.prepared(principal, read),
             reported=None if body.usage is None else body.usage.input_tokens,
             given=taken.given,
             dropped=taken.dropped,
+        )
+
+    def _look_through(
+        self, messages: list[MessageCreate]
+    ) -> tuple[dict[int, list[str]], Noticed, list[int], IndexedTexts]:
+        """All that the texts themselves say; takes time in proportion to them."""
+        return (
+            _seen(messages),
+            notice(messages, self._capture),
+            _tokens_of(self._windows.counter, messages),
+            self._indexer.read_first(as_said(messages, self._now())),
         )
 
     async def _open(
@@ -272,15 +285,6 @@ class AppendService:
             job_id = ordered.job_id
         return PressureRead(**pressure.shown(job_id=job_id), counter=self._windows.counter.name)
 
-    async def _tokens(self, messages: Sequence[MessageCreate]) -> list[int]:
-        """What each message takes of a window."""
-        characters = sum(
-            # A call or a part may be of any length.
-            INLINE_CHARACTERS if one.tool_calls or one.content_parts else len(one.content)
-            for one in messages
-        )
-        return await read_text(characters, _tokens_of, self._windows.counter, messages)
-
 
 def _seen(batch: list[MessageCreate]) -> dict[int, list[str]]:
     """Sensitive content in the texts, by place in the batch."""
@@ -295,10 +299,15 @@ def _seen(batch: list[MessageCreate]) -> dict[int, list[str]]:
     }
 
 
-def _length_of_parts(message: MessageCreate) -> int:
-    """Characters of the texts among its parts; of data only the beginning is read."""
+def _characters(message: MessageCreate) -> int:
+    """About how much there is to read; of data only the beginning is read, and a call or a part may
+    be of any length.
+    """
     texts = (part.get("text") for part in message.content_parts or ())
-    return sum(len(text) for text in texts if isinstance(text, str))
+    length = len(message.content) + sum(len(text) for text in texts if isinstance(text, str))
+    if message.tool_calls or message.content_parts:
+        return max(length, INLINE_CHARACTERS)
+    return length
 
 
 def _tokens_of(counter: TokenCounter, messages: Sequence[MessageCreate]) -> list[int]:

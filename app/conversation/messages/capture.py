@@ -135,7 +135,11 @@ def worth_reading(messages: Sequence[Said], tags: Collection[str]) -> Unread | N
     confirms what the assistant said: the first turn follows what is not among them, most often
     a reply.
     """
-    reading = readable(messages, tags)
+    return why_unread(messages, readable(messages, tags))
+
+
+def why_unread(messages: Sequence[Said], reading: CapturedMessages) -> Unread | None:
+    """As `worth_reading`, of messages that were read by `readable`."""
     if any(_tells(turn, before) for before, turn in pairwise([None, *reading.turns])):
         return None
     by_user = any(turn.role == "user" for turn in reading.turns)

@@ -13,7 +13,7 @@ from app.conversation.messages.capture import (
     readable_text,
     signals_of,
     turn_complete,
-    worth_reading,
+    why_unread,
 )
 from app.conversation.messages.schemas import ExtractionScheduled, MessageCreate
 from app.conversation.sessions.jobs import Debounce
@@ -93,11 +93,12 @@ def notice(batch: Sequence[MessageCreate], rules: CaptureRules) -> Noticed:
         if rules.stop_words(readable_text(one.content, one.content_parts))
     )
     readable_messages = [one for one in said if one.sequence_no not in stopped]
-    reason: str | None = worth_reading(readable_messages, rules.tags)
+    reading = readable(readable_messages, rules.tags)
+    reason: str | None = why_unread(readable_messages, reading)
     if reason == "no_user_message" and any(batch[number].role == "user" for number in stopped):
         reason = "stop_word"
-    turns = readable(readable_messages, rules.tags).turns
-    return Noticed(reason, signals_of(turns, rules.window), turn_complete(said), stopped)
+    signals = signals_of(reading.turns, rules.window)
+    return Noticed(reason, signals, turn_complete(said), stopped)
 
 
 def index_order(session: SessionRow, *, creator: str | None) -> Order:

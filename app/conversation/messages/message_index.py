@@ -24,7 +24,6 @@ from app.language.llm.embedder import Embedder
 from app.language.ranking.indexed_text import INDEX_COLUMNS, index_values
 from app.language.ranking.packing import stored_terms
 from app.language.text.conversation_questions import states_wish
-from app.language.text.offload import read_text
 from app.language.text.pieces import piece_ends, piece_texts
 from app.language.text.terms import ANALYSER_VERSION, terms
 from app.platform.values.fields import in_utc
@@ -155,6 +154,10 @@ def is_unfinished(row: Mapping[str, Any]) -> bool:
     return unread or (row["terms"] is not None and row["embedding_model"] is None)
 
 
+IndexedTexts = tuple[dict[str, list[str]], dict[str, dict[str, Any]]]
+"""By id, what to embed of the messages that may be found, and the columns of all."""
+
+
 class Indexer:
     """Reads messages for searches; no transaction may be open meanwhile."""
 
@@ -163,27 +166,29 @@ class Indexer:
         self._embedders = embedders
         self._tags = tags
 
-    async def prepare(self, principal: Principal, batch: Sequence[Said]) -> Prepared:
-        """Read a batch, and embed it where that takes no call of a provider.
-
-        Args:
-            batch: each with its place in the batch as `message_id`.
-
-        """
+    def read_first(self, batch: Sequence[Said]) -> IndexedTexts:
+        """As `read`, of the first messages of a batch; a job reads the others."""
         now, characters = [], 0
         for message in batch:
             characters += len(readable_text(message.content, message.content_parts))
             if characters <= INDEXED_AT_ONCE:
                 now.append(message)
-        texts, columns = await read_text(characters, self.read, now)
+        return self.read(now)
+
+    async def prepared(self, principal: Principal, read: IndexedTexts) -> Prepared:
+        """What was read, embedded where that takes no call of a provider.
+
+        Args:
+            read: of messages that have their place in the batch as `message_id`.
+
+        """
+        texts, columns = read
         embedder = await self._embedders.at_hand(principal)
         if embedder is None or not texts:
             return Prepared(columns)
         return Prepared(columns, embedder.name, await embed_each(embedder, texts))
 
-    def read(
-        self, messages: Sequence[Said]
-    ) -> tuple[dict[str, list[str]], dict[str, dict[str, Any]]]:
+    def read(self, messages: Sequence[Said]) -> IndexedTexts:
         """By id: what to embed of the messages that may be found, and the columns of all.
 
         Takes time in proportion to the text.
