@@ -13,7 +13,7 @@ from tests.support.plans import Crowd, new_crowd, nodes, plan_of
 from tests.support.service import SELDOM, client_of, service, wiretap
 from tests.support.tenants import Caller
 
-LENGTHS = (10, 1_000, 5_000)
+LENGTHS = (50, 1_000, 10_000)
 
 CROWD = """
 WITH home AS (

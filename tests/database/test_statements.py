@@ -168,14 +168,16 @@ def test_walk_hears_enough_statements(
     assert {one.role for one in sent} == {APP, DISPATCH}
 
 
-def test_walk_hears_a_context_look_for_pieces_of_messages(sent: list[Sent]) -> None:
+def test_walk_hears_a_context_look_for_pieces_of_messages(sent: list[Sent], walk: str) -> None:
     found = [one.text for one in sent if "unnest(messages.piece_terms" in one.text]
 
-    assert found
+    # A context reads them in one statement with the best memories; a short walk has none of both.
+    assert walk == "short" or any("is_first" in text for text in found)
     for text in found:
         [statement] = parsed(text)
         # The messages, their sessions, and the request before a reply.
-        assert tables_in(statement) == {"messages", "sessions"}
+        beside = {"memories"} if "is_first" in text else set()
+        assert tables_in(statement) == {"messages", "sessions", *beside}
         assert tenant_gaps(statement, OWNED) == []
 
 
