@@ -69,19 +69,30 @@ async def test_waiting_for_a_connection_ends(pool: asyncpg.Pool) -> None:
     await connections.close()
 
 
+async def asleep(dsn: str, pid: int) -> None:
+    """Return when a backend sleeps; a query that has not begun there cannot be cancelled."""
+    asked = "SELECT wait_event FROM pg_stat_activity WHERE pid = $1"
+    other = await asyncpg.connect(dsn)
+    try:
+        while await other.fetchval(asked, pid) != "PgSleep":
+            await other.execute("SELECT pg_sleep(0.02)")
+    finally:
+        await other.close()
+
+
 async def test_connection_of_a_failed_or_cancelled_query_works_again(
-    connections: Connections,
+    connections: Connections, dsn: str
 ) -> None:
-    asked = asyncio.Event()
+    pid: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
     async def sleep(connection: asyncpg.Connection) -> None:
-        asked.set()
+        pid.set_result(await backend(connection))
         await connection.execute("SELECT pg_sleep(600)")
 
     with pytest.raises(asyncpg.UndefinedTableError):
         await connections.use(lambda connection: connection.fetch("SELECT * FROM nothing"))
     sleeping = asyncio.create_task(connections.use(sleep))
-    await asked.wait()
+    await asleep(dsn, await pid)
     sleeping.cancel()
     with pytest.raises(asyncio.CancelledError):
         await sleeping
