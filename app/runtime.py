@@ -6,7 +6,9 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
+from shutil import disk_usage
 from typing import Final
 
 import structlog
@@ -41,9 +43,11 @@ from app.language.text.tables import load_tables
 from app.memory.memories.save_service import SaveRules
 from app.memory.memories.search_service import SearchRanks
 from app.memory.memories.uses import MemoryUse
+from app.platform.database.disk import DiskReserve
 from app.platform.database.engine import Database, open_database
 from app.platform.database.logins import refuse_owner_login
 from app.platform.database.migrate import check_schema
+from app.platform.embedded.data_folder import default_data_dir
 from app.platform.plugins.catalogue import allowed_processors
 from app.platform.plugins.runner import processors_of
 from app.platform.work.unit import Work
@@ -107,8 +111,17 @@ async def open_runtime(
     *,
     now: Callable[[], datetime] = utc_now,
     usage_flush: timedelta = USAGE_FLUSH,
+    free_bytes: Callable[[], int] | None = None,
 ) -> AsyncIterator[Runtime]:
     """Build the runtime against the database at `dsn`; on exit write what is still counted.
+
+    Args:
+        settings: of the deployment.
+        dsn: where the service logs in.
+        now: the clock.
+        usage_flush: how often counts are written.
+        free_bytes: room on the disk of the database; that of the data folder when left out, and
+            not watched where the database is another's.
 
     Raises:
         ConfigurationError: the schema, the role or a model is not usable; says what to do.
@@ -123,6 +136,7 @@ async def open_runtime(
             dsn,
             pool_size=settings.database_pool_size,
             read_in_transactions=settings.read_in_transactions,
+            reserve=_reserve(settings, free_bytes),
         ) as database,
     ):
         runtime = _build(settings, database, providers, now)
@@ -140,6 +154,19 @@ async def open_runtime(
             await _attempt("injections", lambda: runtime.injections.flush(everything=True))
             await _attempt("embeddings", lambda: runtime.embedding_ledger.flush(everything=True))
             await _attempt("key_use", runtime.key_use.flush)
+
+
+def _reserve(settings: Settings, free_bytes: Callable[[], int] | None) -> DiskReserve | None:
+    folder = settings.data_dir or default_data_dir()
+    if free_bytes is None:
+        if not (settings.embedded and folder.exists()):
+            return None
+        free_bytes = partial(_free_bytes, folder)
+    return DiskReserve(free_bytes, settings.disk_reserve_bytes)
+
+
+def _free_bytes(folder: Path) -> int:
+    return disk_usage(folder).free
 
 
 def _build(

@@ -110,6 +110,7 @@ class Settings(BaseSettings):
     request_seconds: Annotated[int, Ge(1), Le(3600)] = 300
     database_pool_size: Annotated[int, Ge(1), Le(100)] = 6
     read_in_transactions: bool = False
+    disk_reserve_bytes: Annotated[int, Ge(0), Le(1024**4)] = 256 * 1024 * 1024
     shutdown_seconds: Annotated[int, Ge(1), Le(300)] = 30
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     metrics_token: SecretStr | None = None

@@ -346,7 +346,7 @@ class TestEscape:
                 await wrapped.invalidate()
             return
         chosen = database._reads if pool == "reads" else database._dispatch
-        async with chosen.acquire() as connection:
+        async with chosen._pool.acquire() as connection:
             yield connection
             await connection.close()
 

@@ -24,6 +24,7 @@ class Connections:
         self._at_hand: list[asyncpg.Connection] = []
         self._free = asyncio.Semaphore(pool.get_max_size())
         self._closed = False
+        self._renewals = 0
 
     async def use(self, query: Callable[[asyncpg.Connection], Awaitable[R]]) -> R:
         """The result of a query on a connection that nobody else uses meanwhile.
@@ -34,19 +35,26 @@ class Connections:
         """
         await self._turn()
         try:
-            connection = await self._take()
+            connection, renewals = await self._take(), self._renewals
             try:
                 result = await query(connection)
             except BaseException:
                 await self._pool.release(connection)
                 raise
-            if self._closed:
+            if self._closed or renewals != self._renewals:
                 await self._pool.release(connection)
             else:
                 self._at_hand.append(connection)
             return result
         finally:
             self._free.release()
+
+    async def renew(self) -> None:
+        """Open all anew, those in use after their query."""
+        self._renewals += 1
+        await self._pool.expire_connections()
+        while self._at_hand:
+            await self._pool.release(self._at_hand.pop())
 
     async def close(self) -> None:
         """Give all back to the pool, so that it can close; a query under way ends first."""

@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
+from math import inf
+from time import monotonic
 from typing import Any
 
 import asyncpg
@@ -23,7 +25,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, c
 
 from app.errors import DomainError
 from app.platform.database.connections import Connections
+from app.platform.database.disk import DiskReserve
 from app.platform.database.failures import (
+    DatabaseReadOnlyError,
     DatabaseUnavailableError,
     OutcomeUnknownError,
     is_lost,
@@ -69,6 +73,12 @@ _FRAME = (
 )
 
 # A long reader may also pause; a reader that is gone is disconnected.
+_IS_READ_ONLY = (
+    "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS read_only"
+)
+_OPENED_AT = "opened_at"
+_RENEWAL_SECONDS = 1.0
+
 _SNAPSHOT = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; "
     "SET LOCAL idle_in_transaction_session_timeout = '10min'"
@@ -125,8 +135,11 @@ class Database:
         dispatch: Connections,
         *,
         read_in_transactions: bool,
+        reserve: DiskReserve | None = None,
     ) -> None:
         """Use `open_database`."""
+        self._reserve = reserve
+        self._renewed_at = -inf
         self._hot_read = _in_transaction if read_in_transactions else _in_one_statement
         self._engine = engine
         self._reads = reads
@@ -173,6 +186,8 @@ class Database:
             known = translate(error)
             if known is None:
                 raise
+            if isinstance(known, DatabaseReadOnlyError):
+                await self._renew_connections()
             raise known from error
 
     async def _connect(self, opening: str) -> tuple[AsyncConnection, asyncpg.Connection]:
@@ -184,7 +199,8 @@ class Database:
             connection = await self._engine.connect()
             try:
                 driver = (await connection.get_raw_connection()).driver_connection
-                if driver is not None and not driver.is_closed():
+                opened_at = connection.sync_connection.info.setdefault(_OPENED_AT, monotonic())  # type: ignore[union-attr]  # it is open
+                if driver is not None and not driver.is_closed() and opened_at > self._renewed_at:
                     await driver.execute(opening)
                     return connection, driver
             except TimeoutError:
@@ -253,8 +269,45 @@ class Database:
                 known = translate(error)
                 if known is None:
                     raise
+                if isinstance(known, DatabaseReadOnlyError):
+                    await self._renew_connections()
                 raise known from error
         raise DatabaseUnavailableError
+
+    async def _renew_connections(self) -> None:
+        """Open all anew before they are used again, once in a while.
+
+        A connection of a server that was demoted, or one opened while the database was read-only,
+        would stay so; a new one may reach the server that takes writes.
+        """
+        if monotonic() - self._renewed_at < _RENEWAL_SECONDS:
+            return
+        self._renewed_at = monotonic()
+        for connections in (self._reads, self._dispatch):
+            await connections.renew()
+
+    def refuse_full(self) -> None:
+        """For what would store something.
+
+        Raises:
+            DatabaseDiskFullError: the disk of the database has little room left.
+
+        """
+        if self._reserve is not None:
+            self._reserve.refuse_touched()
+
+    async def refuse_unwritable(self) -> None:
+        """Ask the database whether it takes writes now.
+
+        Raises:
+            DatabaseUnavailableError: it does not answer.
+            DatabaseReadOnlyError, DatabaseDiskFullError: it can only be read.
+
+        """
+        if (await self.look_up(_IS_READ_ONLY))[0]["read_only"]:
+            await self._renew_connections()
+            raise DatabaseReadOnlyError
+        self.refuse_full()
 
 
 async def enter_tenant(db: AsyncSession, tenant_id: str) -> None:
@@ -368,6 +421,7 @@ async def open_database(
     pool_size: int,
     statement_timeout_seconds: float = STATEMENT_SECONDS,
     read_in_transactions: bool = False,
+    reserve: DiskReserve | None = None,
 ) -> AsyncIterator[Database]:
     """Pools to the database at `dsn`, closed on exit.
 
@@ -377,6 +431,7 @@ async def open_database(
         statement_timeout_seconds: longest a statement may take.
         read_in_transactions: whether a hot read opens a transaction; slower, and what a
             distributed PostgreSQL needs.
+        reserve: room that stays free on its disk, where that can be watched.
 
     Raises:
         ConfigurationError: the effective role could bypass row-level security.
@@ -415,7 +470,9 @@ async def open_database(
                 for each in (reads, dispatch)
             ]
             try:
-                yield Database(engine, *kept, read_in_transactions=read_in_transactions)
+                yield Database(
+                    engine, *kept, read_in_transactions=read_in_transactions, reserve=reserve
+                )
             finally:
                 for each in kept:
                     await each.close()

@@ -43,6 +43,29 @@ class OutcomeUnknownError(UnavailableError):
         )
 
 
+class DatabaseReadOnlyError(UnavailableError):
+    code = "database_read_only"
+    title = "Database takes no writes"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The database can only be read at the moment, as during a failover. Nothing was "
+            "written; reading goes on. Try again."
+        )
+
+
+class DatabaseDiskFullError(UnavailableError):
+    code = "database_disk_full"
+    title = "Disk of the database full"
+    headers = {"Retry-After": "30"}
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The disk of the database has no room left. Nothing was written; reading and deleting "
+            "go on. Try again when there is room."
+        )
+
+
 class UnstorableTextError(UnprocessableError):
     code = "unstorable_text"
     title = "Text cannot be stored"
@@ -101,6 +124,10 @@ def is_lost(error: BaseException) -> bool:
 def translate(error: BaseException) -> DomainError | None:
     """The documented error behind a driver's, or None when it is a bug of ours."""
     cause = origin(error)
+    if isinstance(cause, asyncpg.ReadOnlySQLTransactionError):
+        return DatabaseReadOnlyError()
+    if isinstance(cause, asyncpg.DiskFullError):
+        return DatabaseDiskFullError()
     # TimeoutError is an OSError, so the order matters.
     if isinstance(cause, _BUSY):
         return DatabaseBusyError()

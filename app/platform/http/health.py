@@ -15,7 +15,11 @@ from starlette.responses import Response
 
 from app.errors import UnauthenticatedError
 from app.platform.database.engine import Database
-from app.platform.database.failures import DatabaseUnavailableError
+from app.platform.database.failures import (
+    DatabaseDiskFullError,
+    DatabaseReadOnlyError,
+    DatabaseUnavailableError,
+)
 from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.observability.metrics import exposition
@@ -54,6 +58,8 @@ class Health(BaseModel):
 class Readiness(Health):
     embedding_model: str
     memory_enabled: bool
+    writes: Literal["ok", "database_read_only", "database_disk_full"]
+    """Why nothing can be written; what reads is answered, so this is no reason to stop asking."""
 
 
 class UnknownMetricsTokenError(UnauthenticatedError):
@@ -75,9 +81,19 @@ async def livez() -> Health:
 
 @router.get("/readyz", responses=responses_for(DatabaseUnavailableError))
 async def readyz(probe: ProbeDep) -> Readiness:
-    """Whether requests can be served: queries the database."""
-    await probe.database.look_up("SELECT 1")
-    return Readiness(embedding_model=probe.embedding_model, memory_enabled=probe.memory_enabled)
+    """Whether requests can be served, and whether they can write: queries the database."""
+    writes: Literal["ok", "database_read_only", "database_disk_full"] = "ok"
+    try:
+        await probe.database.refuse_unwritable()
+    except DatabaseReadOnlyError:
+        writes = "database_read_only"
+    except DatabaseDiskFullError:
+        writes = "database_disk_full"
+    return Readiness(
+        embedding_model=probe.embedding_model,
+        memory_enabled=probe.memory_enabled,
+        writes=writes,
+    )
 
 
 @router.get(

@@ -23,6 +23,8 @@ from starlette.staticfiles import StaticFiles
 from app.errors import DomainError, UnprocessableError
 from app.platform.database.failures import (
     DatabaseBusyError,
+    DatabaseDiskFullError,
+    DatabaseReadOnlyError,
     DatabaseUnavailableError,
     OutcomeUnknownError,
     UnstorableTextError,
@@ -89,6 +91,8 @@ ALWAYS = (
     CrashError,
     DatabaseUnavailableError,
     DatabaseBusyError,
+    DatabaseReadOnlyError,
+    DatabaseDiskFullError,
     OutcomeUnknownError,
     RequestExpiredError,
 )

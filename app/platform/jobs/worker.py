@@ -100,6 +100,7 @@ class Worker:
                 abandoned, and its slot is used for others.
 
         """
+        self._database = database
         self._handlers = dict(handlers)
         self._limits = limits
         self._spread = spread
@@ -199,7 +200,12 @@ class Worker:
                     await self._wake.wait()
 
     async def _claim(self) -> float:
-        """Fill the free slots; seconds to wait before the next claim."""
+        """Fill the free slots; seconds to wait before the next claim.
+
+        Raises DatabaseDiskFullError.
+        """
+        # What waits costs no room, and is claimed when there is some again.
+        self._database.refuse_full()
         handling = sum(not run.freed for run in self._runs)
         # Ends of runs may be stored late, by at most as many again as there are slots.
         free = min(self._limits.slots - handling, 2 * self._limits.slots - len(self._runs))

@@ -86,10 +86,12 @@ class Work:
 
         Raises:
             MemoryDisabledError: the master switch is off.
+            DatabaseDiskFullError: there is little room left for what it would store.
 
         """
         if not self.enabled:
             raise MemoryDisabledError
+        self.database.refuse_full()
 
     async def refuse_repeated(self, caller: Caller | str, key: IdempotencyKey | None) -> None:
         """For a request whose effect comes later, or in several transactions.
@@ -146,6 +148,7 @@ class Work:
 
         Raises:
             MemoryDisabledError: the master switch is off.
+            DatabaseDiskFullError: there is little room left for what it would store.
             ReplayedAnswer: the request was answered before.
             IdempotencyKeyReusedError: the key came with another request.
             RequestInProgressError: the first request with the key is still running.
