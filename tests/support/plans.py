@@ -13,8 +13,8 @@ from pgvector import SparseVector
 from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.platform.database.engine import _FRAME
 from app.platform.database.roles import APP
+from app.platform.database.transactions import FRAME
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
@@ -68,7 +68,7 @@ async def plan_of(
     try:
         await connection.execute(
             f"SET ROLE {APP}; SET jit = off; SET plan_cache_mode = force_generic_plan; "
-            f"PREPARE search AS {_FRAME.format(statement=text)}"
+            f"PREPARE search AS {FRAME.format(statement=text)}"
         )
         arguments = ", ".join(literal(value) for value in (tenant_id, *values))
         async with connection.transaction():

@@ -8,8 +8,7 @@ Nothing else in the service opens a transaction.
 
 import asyncio
 import json
-import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import datetime
 from functools import partial
@@ -29,16 +28,22 @@ from app.platform.database.disk import DiskReserve
 from app.platform.database.failures import (
     DatabaseReadOnlyError,
     DatabaseUnavailableError,
-    OutcomeUnknownError,
     is_lost,
     translate,
 )
-from app.platform.database.roles import APP, DISPATCH, TENANT_SETTING, refuse_powerful_role
+from app.platform.database.roles import APP, DISPATCH, refuse_powerful_role
+from app.platform.database.transactions import (
+    Query,
+    checked_tenant_id,
+    commit,
+    in_one_statement,
+    in_transaction,
+    name_tenant,
+    roll_back,
+)
 
 log = structlog.get_logger()
 
-# What `platform/values/fields.py` lets through as an id; none of it means anything inside quotes.
-_TENANT_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@|+=~-]{0,63}\Z")
 
 DISPATCH_POOL_SIZE = 3
 """Key look-ups take 0.1 ms each; three connections carry thousands a second."""
@@ -53,7 +58,6 @@ CONNECT_SECONDS = 10
 ANSWER_SECONDS = 5
 """How much longer than PostgreSQL's own timeout an answer may take, before the server counts
 as gone: a network that drops packets reports no error."""
-ROLLBACK_SECONDS = 5
 
 AT_END = "at_end"
 """In `AsyncSession.info`: functions to await with the session before it commits, by name."""
@@ -62,15 +66,6 @@ _DRIVER = "driver"
 """In `AsyncSession.info`: the driver's connection, which the session's own way to it takes a tenth
 of a millisecond to find."""
 
-# In one simple query with what opens the transaction; it ends with the transaction.
-_NAME_TENANT = f"SET LOCAL {TENANT_SETTING} = '{{tenant_id}}'"
-
-# The tenant is set by the outer row before the statement beside it runs, because that
-# statement refers to `tenant.id`: one round trip, one transaction, the policies in force.
-_FRAME = (
-    f"SELECT hit.* FROM (SELECT set_config('{TENANT_SETTING}', $1, true)) AS tenant(id) "
-    "CROSS JOIN LATERAL ({statement}) AS hit"
-)
 
 # A long reader may also pause; a reader that is gone is disconnected.
 _IS_READ_ONLY = (
@@ -83,17 +78,6 @@ _SNAPSHOT = (
     "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; "
     "SET LOCAL idle_in_transaction_session_timeout = '10min'"
 )
-
-
-Query = Callable[[asyncpg.Connection], Awaitable[list[asyncpg.Record]]]
-"""A query on a pooled connection, which it leaves outside of a transaction."""
-
-
-def checked_tenant_id(tenant_id: str) -> str:
-    """The id itself; it is written into SQL text, so anything unusual is a bug."""
-    if not _TENANT_ID.match(tenant_id):
-        raise ValueError("malformed tenant id")
-    return tenant_id
 
 
 async def driver_of(db: AsyncSession) -> asyncpg.Connection:
@@ -140,7 +124,7 @@ class Database:
         """Use `open_database`."""
         self._reserve = reserve
         self._renewed_at = -inf
-        self._hot_read = _in_transaction if read_in_transactions else _in_one_statement
+        self._hot_read = in_transaction if read_in_transactions else in_one_statement
         self._engine = engine
         self._reads = reads
         self._dispatch = dispatch
@@ -161,7 +145,7 @@ class Database:
             OutcomeUnknownError: the connection was lost during COMMIT.
 
         """
-        opening = f"{_SNAPSHOT if snapshot else 'BEGIN'}; {_name_tenant(tenant_id)}"
+        opening = f"{_SNAPSHOT if snapshot else 'BEGIN'}; {name_tenant(tenant_id)}"
         if first is not None:
             opening += f"; {first}"
         try:
@@ -174,9 +158,9 @@ class Database:
                     for last in db.info.get(AT_END, {}).values():
                         await last(db)
                     await db.flush()
-                await _commit(driver)
+                await commit(driver)
             except BaseException:
-                await asyncio.shield(_roll_back(driver))
+                await asyncio.shield(roll_back(driver))
                 raise
             finally:
                 await asyncio.shield(connection.close())
@@ -312,75 +296,12 @@ class Database:
 
 async def enter_tenant(db: AsyncSession, tenant_id: str) -> None:
     """Let the rest of the transaction see `tenant_id`; only for operators' commands."""
-    await (await driver_of(db)).execute(_name_tenant(tenant_id))
-
-
-def _name_tenant(tenant_id: str) -> str:
-    return _NAME_TENANT.format(tenant_id=checked_tenant_id(tenant_id))
-
-
-def _in_one_statement(tenant_id: str, statement: str, args: Sequence[object]) -> Query:
-    """A hot read that names the tenant inside its statement: one round trip."""
-    framed = _FRAME.format(statement=statement)
-
-    async def query(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-        return list(await connection.fetch(framed, tenant_id, *args))
-
-    return query
-
-
-def _in_transaction(tenant_id: str, statement: str, args: Sequence[object]) -> Query:
-    """The same after `BEGIN; SET LOCAL`, and before COMMIT: three round trips.
-
-    The tenant is a parameter of the statement and the setting a command of its own, which a
-    PostgreSQL that spreads tenants over servers can send to the server of the tenant.
-    """
-    parametrised = statement.replace("tenant.id", "CAST($1 AS text)")
-
-    async def query(connection: asyncpg.Connection) -> list[asyncpg.Record]:
-        await connection.execute(f"BEGIN READ ONLY; {_name_tenant(tenant_id)}")
-        try:
-            rows = list(await connection.fetch(parametrised, tenant_id, *args))
-            await connection.execute("COMMIT")
-        except BaseException:
-            await asyncio.shield(_roll_back(connection))
-            raise
-        return rows
-
-    return query
+    await (await driver_of(db)).execute(name_tenant(tenant_id))
 
 
 async def _discard(connection: AsyncConnection) -> None:
     await connection.invalidate()
     await connection.close()
-
-
-async def _commit(driver: asyncpg.Connection) -> None:
-    """Raises OutcomeUnknownError."""
-    try:
-        status = await driver.execute("COMMIT")
-    except asyncpg.InterfaceError:
-        # Lost before: COMMIT was never sent.
-        raise
-    except Exception as error:
-        if is_lost(error) or isinstance(error, TimeoutError):
-            raise OutcomeUnknownError from error
-        raise
-    if status != "COMMIT":
-        # PostgreSQL answers COMMIT of a failed transaction with ROLLBACK.
-        raise RuntimeError("a failed transaction was about to be committed")
-
-
-async def _roll_back(driver: asyncpg.Connection) -> None:
-    if driver.is_closed():
-        return
-    try:
-        # The driver's own timeout begins only when an earlier statement has been cancelled.
-        async with asyncio.timeout(ROLLBACK_SECONDS):
-            await driver.execute("ROLLBACK")
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
-        # It must not return to the pool in the middle of a statement.
-        driver.terminate()
 
 
 async def _prepare(connection: asyncpg.Connection, role: str) -> None:
@@ -439,11 +360,7 @@ async def open_database(
 
     """
     settings = _server_settings(statement_timeout_seconds)
-    limits = {
-        "timeout": CONNECT_SECONDS,
-        "command_timeout": statement_timeout_seconds + ANSWER_SECONDS,
-    }
-
+    limits = _limits(statement_timeout_seconds)
     pool = partial(
         asyncpg.create_pool,
         dsn,
@@ -478,6 +395,13 @@ async def open_database(
                     await each.close()
     finally:
         await engine.dispose()
+
+
+def _limits(statement_timeout_seconds: float) -> dict[str, float]:
+    return {
+        "timeout": CONNECT_SECONDS,
+        "command_timeout": statement_timeout_seconds + ANSWER_SECONDS,
+    }
 
 
 def _server_settings(statement_timeout_seconds: float) -> dict[str, str]:
