@@ -60,6 +60,7 @@ from app.memory.profiles.jobs import chosen as chosen_profiler
 from app.memory.profiles.service import ProfileService
 from app.memory.store.service import ANSWER_BYTES, StoreService
 from app.platform.http.health import Probe
+from app.platform.http.rates import RateLimits
 from app.prompting.blocks.creation import AgentWithBlocksService
 from app.prompting.blocks.edit_service import BlockEditService
 from app.prompting.blocks.service import BlockService
@@ -243,6 +244,7 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         Processing: lambda _, at: at.processing,
         # Identity.
         Identification: lambda _, at: at.identification,
+        RateLimits: lambda _, at: at.rate_limits,
         TenantService: lambda _, at: TenantService(
             at.work, at.catalogue, at.now, at.processing.allowed
         ),

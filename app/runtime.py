@@ -48,6 +48,7 @@ from app.platform.database.engine import Database, open_database
 from app.platform.database.logins import refuse_owner_login
 from app.platform.database.migrate import check_schema
 from app.platform.embedded.data_folder import default_data_dir
+from app.platform.http.rates import RateLimits
 from app.platform.plugins.catalogue import allowed_processors
 from app.platform.plugins.runner import processors_of
 from app.platform.work.unit import Work
@@ -88,6 +89,7 @@ class Runtime:
     indexer: Indexer
     checkpoint_store: CheckpointStore
     identification: Identification
+    rate_limits: RateLimits
     quota: Quota
     prices: Mapping[str, Price]
     export_slots: ExportSlots
@@ -137,6 +139,7 @@ async def open_runtime(
             pool_size=settings.database_pool_size,
             read_in_transactions=settings.read_in_transactions,
             reserve=_reserve(settings, free_bytes),
+            most_waiting=settings.max_waiting,
         ) as database,
     ):
         runtime = _build(settings, database, providers, now)
@@ -195,6 +198,14 @@ def _build(
         indexer=Indexer(embedders, capture.tags),
         checkpoint_store=SessionCheckpointStore(),
         identification=Identification(directory, key_use, now, settings.default_user_id),
+        rate_limits=RateLimits(
+            {
+                "read": settings.reads_per_minute,
+                "write": settings.writes_per_minute,
+                "model": settings.model_requests_per_minute,
+            },
+            processes=settings.workers,
+        ),
         quota=Quota(settings.daily_calls, settings.daily_tokens),
         prices=parsed_prices(settings.model_prices),
         export_slots=ExportSlots(settings.database_pool_size),

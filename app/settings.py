@@ -108,6 +108,7 @@ class Settings(BaseSettings):
     workers: Annotated[int, Ge(0), Le(64)] = 1
     max_connections: Annotated[int, Ge(10), Le(100_000)] = 800
     request_seconds: Annotated[int, Ge(1), Le(3600)] = 300
+    max_waiting: Annotated[int, Ge(1), Le(100_000)] = 300
     database_pool_size: Annotated[int, Ge(1), Le(100)] = 6
     read_in_transactions: bool = False
     disk_reserve_bytes: Annotated[int, Ge(0), Le(1024**4)] = 256 * 1024 * 1024
@@ -144,6 +145,10 @@ class Settings(BaseSettings):
     upload_max_bytes: Annotated[int, Ge(1024), Le(1024**3)] = 32 * 1024 * 1024
     processors: str = ""
     request_max_bytes: Annotated[int, Ge(1024), Le(64 * 1024 * 1024)] = 2 * 1024 * 1024
+
+    reads_per_minute: Annotated[int, Ge(0), Le(100_000_000)] = 0
+    writes_per_minute: Annotated[int, Ge(0), Le(100_000_000)] = 0
+    model_requests_per_minute: Annotated[int, Ge(0), Le(100_000_000)] = 0
 
     # --- the write pipeline
     debounce_seconds: Annotated[int, Ge(1), Le(300)] = 30

@@ -26,6 +26,7 @@ ENTRIES: Final = (
 SIBLINGS: Final = {
     "http": {"database", "observability", "work"},  # Failures, metrics and kept answers are told.
     "embedded": {"database"},  # It has the two logins of any other.
+    "database": {"observability"},  # What waits for a connection is told.
     "work": {"database"},  # A unit of work is a transaction.
     "outbox": {"database"},
     "jobs": {"database", "observability", "outbox"},  # A dead job is an event.

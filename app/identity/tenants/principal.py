@@ -25,6 +25,7 @@ from app.identity.tenants.errors import (
 from app.identity.tenants.service import Identification
 from app.platform.http.dependencies import refuse_unknown_parameters, service_of
 from app.platform.http.openapi import ACTING_USER
+from app.platform.http.rates import HEADERS, RateLimits, RequestClass
 from app.platform.values.fields import ID_PATTERN
 from app.platform.values.pagination import note_list
 from app.platform.work.idempotency import (
@@ -97,22 +98,37 @@ class _Holder(SecurityBase):
     model = HTTPBearer(description="Your API key.")
     scheme_name = "key"
 
-    def __init__(self, scope: str, *, of_a_user: str | None = None) -> None:
-        """Require `scope`, and `of_a_user` of a key that acts for a user."""
+    def __init__(
+        self, scope: str, *, of_a_user: str | None = None, kind: RequestClass | None = None
+    ) -> None:
+        """Require `scope`, and `of_a_user` of a key that acts for a user; count the request among
+        those that read or write, or among `kind`.
+        """
         self._scope = scope
+        self._kind = kind or ("read" if scope == "read" else "write")
         self._of_a_user = of_a_user or scope
 
     async def __call__(self, request: Request) -> Principal:
-        """Raises InsufficientScopeError, UnknownParameterError."""
+        """Raises InsufficientScopeError, UnknownParameterError, RateLimitedError."""
         principal = await identified(request)
         scope = self._scope if principal.access.user_id is None else self._of_a_user
         if not principal.may(scope):
             raise InsufficientScopeError(scope, acting=principal.acting)
         refuse_unknown_parameters(request)
+        kind = "read" if request.method == "GET" else self._kind
+        headers = service_of(request, RateLimits).charge(
+            principal.tenant_id, principal.key_id, principal.config, kind
+        )
+        if headers:
+            request.scope[HEADERS] = [
+                (name.lower().encode(), value.encode()) for name, value in headers.items()
+            ]
         return principal
 
 
 ReaderDep = Annotated[Principal, Depends(_Holder("read"))]
+ModelUserDep = Annotated[Principal, Depends(_Holder("write", kind="model"))]
+"""Writes by asking a model while the caller waits, where the tenant has one."""
 WriterDep = Annotated[Principal, Depends(_Holder("write"))]
 AdminDep = Annotated[Principal, Depends(_Holder("admin"))]
 ManagerDep = Annotated[Principal, Depends(_Holder("admin", of_a_user="write"))]

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
+from app.platform.http.rates import POLICIES, RATE_LIMITS
 from app.platform.values.fields import (
     ENABLED,
     LARGEST_INTEGER,
@@ -96,13 +97,26 @@ def _forgetting(config: dict[str, Any]) -> dict[str, Any]:
     return config
 
 
+def _rates(config: dict[str, Any]) -> dict[str, Any]:
+    limits = config.get(RATE_LIMITS, {})
+    if not isinstance(limits, dict) or not set(limits) <= set(POLICIES):
+        raise ValueError(f"{RATE_LIMITS} must be an object with some of {', '.join(POLICIES)}")
+    for name, most in limits.items():
+        if type(most) is not int or not 0 <= most <= LARGEST_INTEGER:
+            raise ValueError(f"{RATE_LIMITS}.{name} must be a whole number, 0 for no limit")
+    return config
+
+
 Config = Annotated[
     Document,
     AfterValidator(_quotas),
+    AfterValidator(_rates),
     AfterValidator(_forgetting),
     Field(
         description="`embedding`: handle of the tenant's embedder. `daily_calls`, "
         "`daily_tokens`: most that chat models may be used in a day, 0 for no limit. "
+        "`rate_limits`: requests in a minute, 0 for no limit: `read`, `write` and `model` of the "
+        "tenant, `key_read`, `key_write` and `key_model` of each key. "
         "`forgetting`: what is forgotten automatically, as in an agent's. `processors`: those of "
         "agents that name none (`GET /v1/processors`)."
     ),

@@ -10,8 +10,8 @@ from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
     KEY_ERRORS,
     IdempotencyKeyDep,
+    ModelUserDep,
     ReaderDep,
-    WriterDep,
 )
 from app.language.llm.errors import (
     EmbeddingUnavailableError,
@@ -59,7 +59,7 @@ ExtractionDep = Annotated[ExtractionService, provided(ExtractionService)]
 )
 async def extract_session(
     session_id: Id,
-    principal: WriterDep,
+    principal: ModelUserDep,
     service: ExtractionDep,
     key: IdempotencyKeyDep,
     response: Response,

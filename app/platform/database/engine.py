@@ -9,7 +9,7 @@ Nothing else in the service opens a transaction.
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from datetime import datetime
 from functools import partial
 from math import inf
@@ -41,6 +41,7 @@ from app.platform.database.transactions import (
     name_tenant,
     roll_back,
 )
+from app.platform.database.turns import MOST_WAITING, PoolTurns, turns_of
 
 log = structlog.get_logger()
 
@@ -119,10 +120,12 @@ class Database:
         dispatch: Connections,
         *,
         read_in_transactions: bool,
+        turns: PoolTurns,
         reserve: DiskReserve | None = None,
     ) -> None:
         """Use `open_database`."""
         self._reserve = reserve
+        self._turns = turns
         self._renewed_at = -inf
         self._hot_read = in_transaction if read_in_transactions else in_one_statement
         self._engine = engine
@@ -149,21 +152,23 @@ class Database:
         if first is not None:
             opening += f"; {first}"
         try:
-            connection, driver = await self._connect(opening)
-            try:
-                async with AsyncSession(
-                    connection, expire_on_commit=False, info={_DRIVER: driver}
-                ) as db:
-                    yield db
-                    for last in db.info.get(AT_END, {}).values():
-                        await last(db)
-                    await db.flush()
-                await commit(driver)
-            except BaseException:
-                await asyncio.shield(roll_back(driver))
-                raise
-            finally:
-                await asyncio.shield(connection.close())
+            # A snapshot is read for minutes; those who open them limit how many there are.
+            async with nullcontext() if snapshot else self._turns.units.turn(tenant_id):
+                connection, driver = await self._connect(opening)
+                try:
+                    async with AsyncSession(
+                        connection, expire_on_commit=False, info={_DRIVER: driver}
+                    ) as db:
+                        yield db
+                        for last in db.info.get(AT_END, {}).values():
+                            await last(db)
+                        await db.flush()
+                    await commit(driver)
+                except BaseException:
+                    await asyncio.shield(roll_back(driver))
+                    raise
+                finally:
+                    await asyncio.shield(connection.close())
         except DomainError:
             raise
         except Exception as error:
@@ -216,7 +221,8 @@ class Database:
 
         """
         hot_read = self._hot_read(checked_tenant_id(tenant_id), statement, args)
-        return await self._run(self._reads, hot_read)
+        async with self._turns.reads.turn(tenant_id):
+            return await self._run(self._reads, hot_read)
 
     async def look_up(
         self, statement: str, *args: object, repeatable: bool = True
@@ -343,6 +349,7 @@ async def open_database(
     statement_timeout_seconds: float = STATEMENT_SECONDS,
     read_in_transactions: bool = False,
     reserve: DiskReserve | None = None,
+    most_waiting: int = MOST_WAITING,
 ) -> AsyncIterator[Database]:
     """Pools to the database at `dsn`, closed on exit.
 
@@ -353,6 +360,7 @@ async def open_database(
         read_in_transactions: whether a hot read opens a transaction; slower, and what a
             distributed PostgreSQL needs.
         reserve: room that stays free on its disk, where that can be watched.
+        most_waiting: for a connection of units of work, and twice as many for one of hot reads.
 
     Raises:
         ConfigurationError: the effective role could bypass row-level security.
@@ -361,20 +369,7 @@ async def open_database(
     """
     settings = _server_settings(statement_timeout_seconds)
     limits = _limits(statement_timeout_seconds)
-    pool = partial(
-        asyncpg.create_pool,
-        dsn,
-        min_size=1,
-        reset=_keep,
-        # Their statements have one good plan whatever the values; planning a search took
-        # 0.3 ms each time, longer than a search among 100 memories.
-        # Nor may it depend on what few users of many have on the average: each is read by an index.
-        server_settings=settings
-        | {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"},
-        max_inactive_connection_lifetime=0,
-        max_cacheable_statement_size=CACHED_CHARACTERS,
-        **limits,
-    )
+    pool = _pool(dsn, settings, limits)
     connect = partial(_connect, dsn, server_settings=settings, **limits)
     engine = _engine(connect, pool_size, statement_timeout_seconds)
     try:
@@ -388,13 +383,34 @@ async def open_database(
             ]
             try:
                 yield Database(
-                    engine, *kept, read_in_transactions=read_in_transactions, reserve=reserve
+                    engine,
+                    *kept,
+                    read_in_transactions=read_in_transactions,
+                    reserve=reserve,
+                    turns=turns_of(pool_size, most_waiting, statement_timeout_seconds),
                 )
             finally:
                 for each in kept:
                     await each.close()
     finally:
         await engine.dispose()
+
+
+def _pool(dsn: str, settings: dict[str, str], limits: dict[str, float]) -> Callable[..., Any]:
+    return partial(
+        asyncpg.create_pool,
+        dsn,
+        min_size=1,
+        reset=_keep,
+        # Their statements have one good plan whatever the values; planning a search took
+        # 0.3 ms each time, longer than a search among 100 memories.
+        # Nor may it depend on what few users of many have on the average: each is read by an index.
+        server_settings=settings
+        | {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"},
+        max_inactive_connection_lifetime=0,
+        max_cacheable_statement_size=CACHED_CHARACTERS,
+        **limits,
+    )
 
 
 def _limits(statement_timeout_seconds: float) -> dict[str, float]:

@@ -30,6 +30,15 @@ class DatabaseBusyError(UnavailableError):
         super().__init__("The request ran into another one or took too long; try again.")
 
 
+class OverloadedError(UnavailableError):
+    code = "overloaded"
+    title = "Too much to do"
+    headers = {"Retry-After": "1"}
+
+    def __init__(self) -> None:
+        super().__init__("Too many requests wait for the database. Nothing was written; try again.")
+
+
 class OutcomeUnknownError(UnavailableError):
     """The one failure after which something may have been written: COMMIT went unanswered."""
 

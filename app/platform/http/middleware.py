@@ -25,6 +25,7 @@ from app.errors import ConfigurationError, UnavailableError
 from app.platform.http import problems
 from app.platform.http.connections import EXPIRED
 from app.platform.http.openapi import BodyTooLargeError, RequestExpiredError
+from app.platform.http.rates import HEADERS
 from app.platform.observability.metrics import DURATION, IN_FLIGHT, REQUESTS
 
 log = structlog.get_logger()
@@ -111,6 +112,7 @@ class RequestMiddleware:
                 status = message["status"]
                 started_answer = True
                 _complete(message["headers"], status, request_id)
+                message["headers"].extend(scope.get(HEADERS, ()))
             await send(message)
 
         IN_FLIGHT.inc()

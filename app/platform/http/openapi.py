@@ -27,9 +27,11 @@ from app.platform.database.failures import (
     DatabaseReadOnlyError,
     DatabaseUnavailableError,
     OutcomeUnknownError,
+    OverloadedError,
     UnstorableTextError,
 )
 from app.platform.http.problems import MEDIA_TYPE, Problem, responses_for
+from app.platform.http.rates import RateLimitedError
 
 ACTING_USER: Final = "KeMem-User"
 
@@ -94,6 +96,8 @@ ALWAYS = (
     DatabaseReadOnlyError,
     DatabaseDiskFullError,
     OutcomeUnknownError,
+    OverloadedError,
+    RateLimitedError,
     RequestExpiredError,
 )
 

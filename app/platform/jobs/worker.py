@@ -17,6 +17,7 @@ from typing import Any, Literal
 import structlog
 
 from app.platform.database.engine import Database
+from app.platform.database.turns import BACKGROUND
 from app.platform.jobs.dispatch import Dispatch, Listener
 from app.platform.jobs.endings import Endings
 from app.platform.jobs.errors import LeaseLostError
@@ -129,6 +130,7 @@ class Worker:
 
     async def run(self) -> None:
         """Work until `drain` has ended. When cancelled, running jobs are left to be taken over."""
+        BACKGROUND.set(True)
         self._claiming = asyncio.create_task(self._claim_repeatedly())
         loops = [self._extend_repeatedly(), self._endings.run()]
         loops += [run_ticker(ticker) for ticker in self._tickers]

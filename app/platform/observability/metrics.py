@@ -38,6 +38,16 @@ CONNECTIONS = Gauge("kemem_connections", "Connections of callers.", multiprocess
 CONNECTIONS_CLOSED = Counter(
     "kemem_connections_closed_total", "Connections that a limit closed, by which.", ["reason"]
 )
+RATE_LIMITED = Counter(
+    "kemem_rate_limited_total", "Requests that a limit of a tenant or key refused.", ["policy"]
+)
+WAITING = Gauge(
+    "kemem_database_waiting", "What waits for a connection to the database.", ["pool"],
+    multiprocess_mode="livesum",
+)  # fmt: skip
+OVERLOADS = Counter(
+    "kemem_overloads_total", "What was refused because too much waits for a connection.", ["pool"]
+)
 GATE_DECISIONS = Counter("kemem_gate_decisions_total", "Decisions of the gate.", ["code"])
 MEMORY_EVENTS = Counter("kemem_memory_events_total", "Changes of memories.", ["event"])
 SEARCHES = Counter("kemem_searches_total", "Searches of memories.", ["outcome"])

@@ -11,8 +11,8 @@ from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
     KEY_ERRORS,
     IdempotencyKeyDep,
+    ModelUserDep,
     ReaderDep,
-    WriterDep,
 )
 from app.identity.usage.errors import QuotaExhaustedError
 from app.language.llm.errors import ModelUnavailableError, UnknownModelError
@@ -54,7 +54,7 @@ ServiceDep = Annotated[CompactionService, provided(CompactionService)]
 )
 async def compact_session(
     session_id: Id,
-    principal: WriterDep,
+    principal: ModelUserDep,
     service: ServiceDep,
     key: IdempotencyKeyDep,
     body: CompactRequest | None = None,
