@@ -445,8 +445,7 @@ class TestPool:
         )
         assert rows[0]["count"] > 0
 
-        async with reads._reads.acquire() as connection:
-            assert await connection.fetchval(COUNT) == 0
+        assert await reads._reads.use(lambda connection: connection.fetchval(COUNT)) == 0
 
     async def test_a_connection_forgets_its_tenant_after_a_failed_hot_read(
         self, reads: Database, ours: World
@@ -457,9 +456,10 @@ class TestPool:
                 "SELECT 1 / (status - status) FROM agents WHERE agents.tenant_id = tenant.id",
             )
 
-        async with reads._reads.acquire() as connection:
-            assert not connection.is_in_transaction()
-            assert await connection.fetchval(COUNT) == 0
+        async def left_behind(connection: asyncpg.Connection) -> tuple[bool, int]:
+            return connection.is_in_transaction(), await connection.fetchval(COUNT)
+
+        assert await reads._reads.use(left_behind) == (False, 0)
 
     async def test_a_failed_statement_cannot_be_committed(
         self, single: Database, ours: World

@@ -24,6 +24,12 @@ async def make_logins(server: EmbeddedPostgres) -> None:
     finally:
         await connection.close()
     await ensure_serving_login(server.urls)
+    admin = await asyncpg.connect(server.superuser_dsn)
+    try:
+        # What tests look at, and whom they cut off, are sessions of the login that serves.
+        await admin.execute("GRANT pg_monitor, pg_signal_backend TO kemem_service")
+    finally:
+        await admin.close()
 
 
 def served(dsn: str) -> str:
