@@ -1,6 +1,5 @@
 """A data folder of version 0.1: a start upgrades it, or says how its contents come along."""
 
-import json
 from pathlib import Path
 
 import asyncpg
@@ -31,10 +30,7 @@ async def test_folder_with_one_login_gets_the_second_at_start(data_dir: Path) ->
         connection = await asyncpg.connect(postgres.superuser_dsn)
         await connection.execute("DROP ROLE kemem_serving")
         await connection.close()
-    file = data_dir / "secrets.json"
-    kept = json.loads(file.read_text())
-    del kept["serving_password"]
-    file.write_text(json.dumps(kept))
+    (data_dir / "serving.password").unlink()
 
     with embedded(data_dir) as service, service.client() as client:
         saved = client.post("/memories", json={"messages": "I like tea.", "infer": False})

@@ -84,7 +84,9 @@ async def test_second_start_on_the_folder_names_the_holder_and_the_ways_on(data_
 
 async def test_everything_is_private(data_dir):
     async with EmbeddedPostgres(data_dir) as postgres:
-        for name in ("secrets.json", "state.json", "kemem.lock", "postgres.log"):
+        for name in (
+            "secrets.json", "serving.password", "state.json", "kemem.lock", "postgres.log"
+        ):  # fmt: skip
             assert mode(data_dir / name) == 0o600, name
             assert (data_dir / name).stat().st_uid == os.geteuid(), name
         assert mode(data_dir) == (0o711 if os.geteuid() == 0 else 0o700)
@@ -101,26 +103,43 @@ async def test_everything_is_private(data_dir):
 
 
 async def test_folder_with_one_login_gets_a_second(data_dir):
-    file = data_dir / "secrets.json"
+    file, serving = data_dir / "secrets.json", data_dir / "serving.password"
     async with EmbeddedPostgres(data_dir) as postgres:
-        kept = json.loads(file.read_text())
+        kept = file.read_text()
         await query(postgres.superuser_dsn, "DROP ROLE kemem_serving")
         # As an earlier release left it, whose service still runs.
-        file.write_text(json.dumps({k: v for k, v in kept.items() if k != "serving_password"}))
+        serving.unlink()
         with pytest.raises(ConfigurationError, match="of an earlier release: stop it"):
             await attach(data_dir)
 
     async with EmbeddedPostgres(data_dir) as postgres:
         [row] = await query(postgres.urls.serving, "SELECT current_user AS name")
         assert row["name"] == "kemem_serving"
-        made = json.loads(file.read_text())
+        made = serving.read_text()
         assert await notes(postgres.dsn) == ["made"]
+    async with EmbeddedPostgres(data_dir) as postgres:
+        assert serving.read_text() == made
+        await query(postgres.urls.serving, "SELECT 1")
+    assert file.read_text() == kept
+    assert mode(serving) == 0o600
+
+
+async def test_the_first_file_of_passwords_has_the_names_that_every_release_reads(data_dir):
     async with EmbeddedPostgres(data_dir):
-        assert json.loads(file.read_text()) == made
-    assert {name: made[name] for name in kept if name != "serving_password"} == {
-        name: kept[name] for name in kept if name != "serving_password"
-    }
-    assert mode(file) == 0o600
+        assert set(json.loads((data_dir / "secrets.json").read_text())) == {
+            "superuser_password",
+            "service_password",
+        }
+
+
+async def test_a_name_of_a_later_release_among_the_passwords_is_passed_over(data_dir):
+    file = data_dir / "secrets.json"
+    async with EmbeddedPostgres(data_dir):
+        kept = json.loads(file.read_text())
+    file.write_text(json.dumps(kept | {"later_password": "x"}))
+
+    async with EmbeddedPostgres(data_dir) as postgres:
+        assert await notes(postgres.dsn) == ["made"]
 
 
 async def test_ctrl_c_in_the_terminal_does_not_reach_the_server(data_dir):
@@ -138,7 +157,10 @@ async def test_nobody_gets_in_without_the_password(data_dir):
 async def test_passwords_are_in_no_log_no_repr_and_no_command_line(data_dir):
     with structlog.testing.capture_logs() as lines:
         async with EmbeddedPostgres(data_dir) as postgres:
-            passwords = json.loads((data_dir / "secrets.json").read_text()).values()
+            passwords = [
+                *json.loads((data_dir / "secrets.json").read_text()).values(),
+                (data_dir / "serving.password").read_text(),
+            ]
             shown = [repr(postgres), repr(psutil.Process(postgres.pid).cmdline())]
             with pytest.raises(asyncpg.PostgresError):
                 await query(postgres.dsn, "SELECT 'what was said' FROM nowhere")

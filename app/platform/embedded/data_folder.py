@@ -70,6 +70,10 @@ class DataFolder:
         return self.root / "secrets.json"
 
     @property
+    def serving_password(self) -> Path:
+        return self.root / "serving.password"
+
+    @property
     def secret_key(self) -> Path:
         return self.root / "secret.key"
 
@@ -188,19 +192,24 @@ def read_secrets(folder: DataFolder) -> ClusterPasswords:
     try:
         if stat.S_IMODE(folder.secrets.stat().st_mode) & 0o077:
             folder.secrets.chmod(0o600)
-        return ClusterPasswords(**json.loads(folder.secrets.read_text()))
-    except (OSError, ValueError, TypeError) as error:
+        kept = json.loads(folder.secrets.read_text())
+        passwords = ClusterPasswords(kept["superuser_password"], kept["service_password"])
+    except (OSError, ValueError, TypeError, LookupError) as error:
         raise ConfigurationError(
             f"The passwords in {folder.secrets} cannot be read ({type(error).__name__}). Restore "
             f"the file from a backup, or move {folder.cluster} away to begin with no data."
         ) from None
+    # In a file of its own: releases with one login refuse a third name in theirs.
+    if folder.serving_password.exists():
+        passwords = replace(passwords, serving_password=folder.serving_password.read_text())
+    return passwords
 
 
 def create_secrets(folder: DataFolder) -> ClusterPasswords:
     """New random passwords, on disk before anything uses them."""
-    fresh = ClusterPasswords(*(secrets.token_urlsafe(32) for _ in range(3)))
-    write_private(folder.secrets, json.dumps(asdict(fresh)))
-    return fresh
+    fresh = {name: secrets.token_urlsafe(32) for name in ("superuser_password", "service_password")}
+    write_private(folder.secrets, json.dumps(fresh))
+    return complete_secrets(folder)
 
 
 def ensure_secret_key(folder: DataFolder) -> str:
@@ -220,7 +229,7 @@ def complete_secrets(folder: DataFolder) -> ClusterPasswords:
     kept = read_secrets(folder)
     if not kept.serving_password:
         kept = replace(kept, serving_password=secrets.token_urlsafe(32))
-        write_private(folder.secrets, json.dumps(asdict(kept)))
+        write_private(folder.serving_password, kept.serving_password)
     return kept
 
 
