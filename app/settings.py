@@ -85,6 +85,11 @@ REMOVED: Final = frozenset(
 EMBEDDED_CONNECTIONS: Final = 120
 """What the embedded PostgreSQL keeps for the service; commands have some more."""
 
+DISPATCH_POOL_SIZE: Final = 3
+"""Of each process, for looking keys and jobs up."""
+
+_LISTENERS: Final = 1
+
 
 class Settings(BaseSettings):
     """The configuration of one process; frozen, read once, passed on."""
@@ -221,15 +226,20 @@ class Settings(BaseSettings):
         if self.database_url is None and self.migration_url is not None:
             msg = "MEMORY_MIGRATION_URL needs DATABASE_URL beside it."
             raise ValueError(msg)
-        wanted = (self.workers + 1) * 2 * self.database_pool_size
-        if self.database_url is None and self.workers > 1 and wanted > EMBEDDED_CONNECTIONS:
+        wanted = self._most_database_connections()
+        if self.database_url is None and wanted > EMBEDDED_CONNECTIONS:
             msg = (
-                f"The embedded PostgreSQL has {EMBEDDED_CONNECTIONS} connections, and twice "
-                "MEMORY_DATABASE_POOL_SIZE for each of MEMORY_WORKERS and the background work "
-                f"are {wanted}: lower one of them."
+                f"The embedded PostgreSQL has {EMBEDDED_CONNECTIONS} connections, and "
+                f"MEMORY_DATABASE_POOL_SIZE and MEMORY_WORKERS want {wanted}: lower one of them."
             )
             raise ValueError(msg)
         return self
+
+    def _most_database_connections(self) -> int:
+        # One pool for units of work, and one of the same size for hot reads.
+        each = 2 * self.database_pool_size + DISPATCH_POOL_SIZE
+        processes = max(self.workers, 1) + (self.workers > 0 and self.worker_enabled)
+        return processes * each + _LISTENERS
 
     @property
     def several_processes(self) -> bool:

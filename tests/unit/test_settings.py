@@ -150,10 +150,6 @@ class TestRefusals:
                 {"MEMORY_RERANK_API_KEY": "hunter2"},
                 ["MEMORY_RERANK_API_KEY", "MEMORY_RERANK_MODEL"],
             ),
-            (
-                {"MEMORY_WORKERS": "9", "MEMORY_DATABASE_POOL_SIZE": "7"},
-                ["MEMORY_WORKERS", "MEMORY_DATABASE_POOL_SIZE"],
-            ),
         ],
     )
     def test_two_that_contradict_each_other(
@@ -165,17 +161,32 @@ class TestRefusals:
         assert sentence.endswith(".")
 
     @pytest.mark.parametrize(
-        "variables",
-        [
-            {"MEMORY_WORKERS": "9", "MEMORY_DATABASE_POOL_SIZE": "6"},  # All 120 connections.
-            {"MEMORY_WORKERS": "1", "MEMORY_DATABASE_POOL_SIZE": "100"},  # Of which few are used.
-            {"MEMORY_WORKERS": "10", "DATABASE_URL": "postgresql://o@db/k"},
+        ("workers", "background", "most"),
+        [  # Each process: twice the pool and 3; one more listens.
+            ("0", "true", 58),  # 120 connections.
+            ("1", "false", 58),
+            ("1", "true", 28),  # 119.
+            ("6", "true", 7),  # 120.
+            ("7", "false", 7),
+            ("7", "true", 5),  # 105; with 6 the one that listens is too many.
         ],
     )
-    def test_processes_that_the_database_has_connections_for(
-        self, variables: dict[str, str]
+    def test_the_embedded_database_has_connections_for_all_processes(
+        self, workers: str, background: str, most: int
     ) -> None:
-        assert load(**variables).workers == int(variables["MEMORY_WORKERS"])
+        variables = {"MEMORY_WORKERS": workers, "MEMORY_WORKER_ENABLED": background}
+        for size in (most - 1, most):
+            kept = load(**variables, MEMORY_DATABASE_POOL_SIZE=str(size))
+            assert kept.database_pool_size == size
+
+        above = {**variables, "MEMORY_DATABASE_POOL_SIZE": str(most + 1)}
+        sentence = refusal(**above)
+
+        assert "120 connections" in sentence
+        assert "MEMORY_WORKERS" in sentence
+        assert "MEMORY_DATABASE_POOL_SIZE" in sentence
+        elsewhere = load(**above, DATABASE_URL="postgresql://o@db/k")
+        assert elsewhere.database_pool_size == most + 1
 
     @pytest.mark.parametrize(
         ("variables", "several"),

@@ -42,11 +42,11 @@ from app.platform.database.transactions import (
     roll_back,
 )
 from app.platform.database.turns import MOST_WAITING, PoolTurns, turns_of
+from app.settings import DISPATCH_POOL_SIZE
 
 log = structlog.get_logger()
 
 
-DISPATCH_POOL_SIZE = 3
 """Key look-ups take 0.1 ms each; three connections carry thousands a second."""
 
 CACHED_CHARACTERS = 65_536
