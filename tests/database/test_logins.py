@@ -168,6 +168,31 @@ class TestMaking:
 
         assert await serving_faults(serving, NAMES, waived=False) == []
 
+    async def test_a_schema_that_is_not_open_to_all_is_opened_to_the_login(
+        self, own_dsn: str, login: str, admin: asyncpg.Connection, settings: Settings
+    ) -> None:
+        quoted = await make(admin, login, "NOINHERIT")
+        await admin.execute(f"GRANT {APP}, {DISPATCH} TO {quoted}")
+        serving = as_login(own_dsn, login, "x")
+        async with connected(own_dsn) as owner:
+            await owner.execute("REVOKE USAGE ON SCHEMA public FROM PUBLIC")
+            try:
+                [fault] = await serving_faults(serving, NAMES, waived=False)
+                assert "may not use the schema public: run `kemem migrate`" in fault
+                with pytest.raises(ConfigurationError, match="run `kemem migrate`"):
+                    await check_schema(serving)
+
+                await ensure_serving_login(DatabaseUrls(migration=own_dsn, serving=serving))
+
+                assert await serving_faults(serving, NAMES, waived=False) == []
+                async with open_runtime(settings, serving) as runtime:
+                    await make_tenant(runtime)
+            finally:
+                await owner.execute(
+                    f"REVOKE USAGE ON SCHEMA public FROM {quoted}; "
+                    "GRANT USAGE ON SCHEMA public TO PUBLIC"
+                )
+
 
 class TestOwnerLogin:
     @pytest.mark.parametrize(

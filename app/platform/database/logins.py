@@ -45,6 +45,7 @@ WHERE NOT (t.relrowsecurity AND t.relforcerowsecurity) OR NOT (
     FROM unnest(ARRAY['SELECT', 'INSERT', 'UPDATE', 'DELETE']) AS needed)
 ORDER BY 1
 """
+_USES_SCHEMA = "SELECT has_schema_privilege($1, 'public', 'USAGE')"
 _FOR_DISPATCH = ("api_keys", "tenants", "jobs", "webhooks", "webhook_deliveries")
 _WITHOUT_DISPATCH = f"""
 SELECT name FROM unnest($1::text[]) AS name
@@ -151,7 +152,7 @@ async def ensure_serving_login(urls: DatabaseUrls) -> None:
                 f"The login of MEMORY_MIGRATION_URL may not create or change {login.name}, the "
                 f"login of DATABASE_URL. Let an administrator run once: CREATE ROLE {name} LOGIN "
                 f"NOINHERIT PASSWORD '<the one in DATABASE_URL>'; GRANT {APP}, {DISPATCH} TO "
-                f"{name};"
+                f"{name}; GRANT USAGE ON SCHEMA public TO {name};"
             ) from error
     finally:
         await connection.close()
@@ -174,13 +175,14 @@ async def _grant(
                 if connection.get_server_version().major >= 16
                 else f"ALTER ROLE {name} NOINHERIT"
             )
-    database = await connection.fetchrow(
-        "SELECT quote_ident(current_database()) AS name, "
-        "has_database_privilege($1, current_database(), 'CONNECT') AS open",
-        login.name,
-    )
-    if database is not None and not database["open"]:
-        await connection.execute(f"GRANT CONNECT ON DATABASE {database['name']} TO {name}")
+    # Both are open to everyone where nobody has taken them away.
+    database = await connection.fetchval("SELECT quote_ident(current_database())")
+    if not await connection.fetchval(
+        "SELECT has_database_privilege($1, current_database(), 'CONNECT')", login.name
+    ):
+        await connection.execute(f"GRANT CONNECT ON DATABASE {database} TO {name}")
+    if not await connection.fetchval(_USES_SCHEMA, login.name):
+        await connection.execute(f"GRANT USAGE ON SCHEMA public TO {name}")
 
 
 async def _execute(connection: asyncpg.Connection, statement: str, password: str | None) -> None:
@@ -221,6 +223,9 @@ async def serving_faults(url: str, tables: Iterable[str], *, waived: bool) -> li
     try:
         member = await _membership(connection, name)
         faults = [] if member is None else _faults(member, waived=waived)
+        if not await connection.fetchval(_USES_SCHEMA, name):
+            # It finds no table there, whatever the rights on them are.
+            return [*faults, f"{name} may not use the schema public: {_MIGRATE}."]
         without = [row["name"] for row in await connection.fetch(_WITHOUT_RIGHTS, [*tables])]
         dispatch = await connection.fetch(_WITHOUT_DISPATCH, list(_FOR_DISPATCH))
     finally:
