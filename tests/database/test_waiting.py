@@ -104,6 +104,34 @@ async def test_a_statement_that_takes_too_long_is_ended(dsn: str) -> None:
             assert await db.scalar(text("SELECT 1")) == 1
 
 
+async def test_a_lock_that_is_waited_for_in_vain_costs_no_connection(dsn: str) -> None:
+    lock = "SELECT pg_advisory_xact_lock(7)"
+
+    async def server(database: Database) -> int:
+        async with database.begin("t") as db:
+            return int(await db.scalar(text("SELECT pg_backend_pid()")) or 0)
+
+    async with (
+        open_database(served(dsn), pool_size=1, statement_timeout_seconds=0.5) as database,
+        open_database(served(dsn), pool_size=1, statement_timeout_seconds=5) as other,
+    ):
+        before = await server(database)
+        async with other.begin("t", first=lock):
+            with pytest.raises(DatabaseBusyError):
+                async with database.begin("t", first=lock):
+                    pytest.fail("it is held")
+            gone = asyncio.create_task(server_behind(database, lock))
+            await asyncio.sleep(0.1)
+            gone.cancel()
+            await asyncio.wait([gone])
+        assert await server(database) == before
+
+
+async def server_behind(database: Database, lock: str) -> None:
+    async with database.begin("t", first=lock):
+        pytest.fail("it is held")
+
+
 async def test_connections_that_were_cut_are_replaced_unseen(dsn: str) -> None:
     async with open_database(served(dsn), pool_size=3, statement_timeout_seconds=5) as database:
 

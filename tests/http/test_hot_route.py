@@ -22,6 +22,7 @@ class Asked(BaseModel):
 
 
 async def caller(request: Request) -> str:
+    request.app.state.asked += 1
     name = request.headers.get("caller")
     if name is None:
         raise HTTPException(401, "who is it?")
@@ -67,6 +68,7 @@ async def client() -> Any:
     router.add_api_route("/hot/{place}", answer_at, methods=["POST"], route_class_override=Hot)
     router.add_api_route("/ordinary/{place}", answer_at, methods=["POST"])
     app = FastAPI()
+    app.state.asked = 0
     app.include_router(router)
     transport = ASGITransport(app)
     async with AsyncClient(transport=transport, base_url="http://test/in") as client:
@@ -102,10 +104,21 @@ async def test_well_formed_request_is_read_by_the_route_itself(client: AsyncClie
 async def test_answer_is_the_one_of_an_ordinary_route(
     client: AsyncClient, content: bytes, headers: dict[str, str]
 ) -> None:
-    hot, ordinary = [
-        await client.post(path, content=content, headers=headers) for path in ("/hot", "/ordinary")
+    (hot, often), (ordinary, once) = [
+        await _asking(client, path, content, headers) for path in ("/hot", "/ordinary")
     ]
     assert (hot.status_code, hot.text) == (ordinary.status_code, ordinary.text)
+    # Who calls is charged each time that it is asked.
+    assert often == once
+
+
+async def _asking(
+    client: AsyncClient, path: str, content: bytes, headers: dict[str, str]
+) -> tuple[Any, int]:
+    """The answer, and how often it was asked who calls."""
+    state = client._transport.app.state  # type: ignore[attr-defined]
+    before = state.asked
+    return await client.post(path, content=content, headers=headers), state.asked - before
 
 
 @pytest.mark.parametrize("place", ["abc", "a%20c", "abcd"])

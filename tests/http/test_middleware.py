@@ -32,8 +32,9 @@ def counted(status: str) -> float:
 @pytest.mark.parametrize(
     "header", [(b"transfer-encoding", b"chunked"), (b"content-length", b"100")], ids=str
 )
+@pytest.mark.parametrize("path", ["/v1/memories", "/v1/memories/search"])
 async def test_a_caller_who_hangs_up_is_not_our_error(
-    app: FastAPI, client: AsyncClient, header: tuple[bytes, bytes]
+    app: FastAPI, client: AsyncClient, header: tuple[bytes, bytes], path: str
 ) -> None:
     key = client.headers["Authorization"].encode()
     messages = [{"type": "http.request", "body": b"{", "more_body": True}]
@@ -49,8 +50,8 @@ async def test_a_caller_who_hangs_up_is_not_our_error(
         "asgi": {"version": "3.0"},
         "http_version": "1.1",
         "method": "POST",
-        "path": "/v1/memories",
-        "raw_path": b"/v1/memories",
+        "path": path,
+        "raw_path": path.encode(),
         "query_string": b"",
         "root_path": "",
         "scheme": "http",
@@ -59,9 +60,11 @@ async def test_a_caller_who_hangs_up_is_not_our_error(
     }
     gone, crashed, refused = counted("499"), counted("500"), counted("422")
 
-    await app.state.reached(scope, receive, send)
+    with capture_logs() as lines:
+        await app.state.reached(scope, receive, send)
 
     assert (counted("499"), counted("500"), counted("422")) == (gone + 1, crashed, refused)
+    assert [line["log_level"] for line in lines] == ["info"]
 
 
 async def test_a_body_of_unknown_fields_is_answered_with_the_first_hundred(

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import asyncpg
@@ -198,3 +199,29 @@ class TestInterrupted:
         assert (stored["event"], outcome["event"]) == ("ADD", event)
         drinking = await found(client, "What does she drink?", user_id="ana", limit=1)
         assert drinking == [outcome["memory_id"]]
+
+    @pytest.mark.parametrize("on_duplicate", ["reject", "return", "supersede"])
+    async def test_a_save_decides_nothing_by_what_was_erased_with_its_user(
+        self, client: AsyncClient, dsn: str, on_duplicate: str
+    ) -> None:
+        await save(client, TEA)
+
+        async with _erasing(dsn, "ana") as eraser:
+            saving = asyncio.create_task(save(client, SAME, on_duplicate=on_duplicate))
+            await until_somebody_waits(dsn, eraser)
+
+        assert (await saving)["event"] == "ADD"
+
+
+@asynccontextmanager
+async def _erasing(dsn: str, user_id: str) -> AsyncIterator[int]:
+    """A user whose erasure is committed after the block; the server that erases."""
+    eraser = await asyncpg.connect(dsn)
+    await eraser.execute("SET ROLE kemem_owner")
+    try:
+        async with eraser.transaction():
+            for table in ("memory_history", "memories", "users"):
+                await eraser.execute(f"DELETE FROM {table} WHERE user_id = $1", user_id)
+            yield eraser.get_server_pid()
+    finally:
+        await eraser.close()

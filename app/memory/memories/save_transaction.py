@@ -79,6 +79,9 @@ class SaveTransaction:
         if any(candidate.event is None for candidate in batch) and not self._may_write(stored):
             # A known statement is answered only where it could also be saved.
             await ensure_owner(self.db, self.principal, self.owner, create=self.create)
+            if stored.near and not stored.owner_is_there:
+                # The read waited while the user was erased, and saw what has gone with the user.
+                duplicates, stored = await self._read(batch)
         known = await duplicates.decide(self.owner.columns(), batch, stored)
         shown = {
             memory.memory_id: memory

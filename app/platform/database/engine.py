@@ -36,6 +36,7 @@ from app.platform.database.transactions import (
     Query,
     checked_tenant_id,
     commit,
+    discard,
     in_one_statement,
     in_transaction,
     name_tenant,
@@ -185,7 +186,7 @@ class Database:
         Raises DatabaseUnavailableError.
         """
         for _ in range(self._engine.pool.size() + 1):  # type: ignore[attr-defined]  # a queue
-            connection = await self._engine.connect()
+            connection, driver = await self._engine.connect(), None
             try:
                 driver = (await connection.get_raw_connection()).driver_connection
                 opened_at = connection.sync_connection.info.setdefault(_OPENED_AT, monotonic())  # type: ignore[union-attr]  # it is open
@@ -194,7 +195,7 @@ class Database:
                     return connection, driver
             except TimeoutError:
                 # The connection is alive: another would be as slow.
-                await _discard(connection)
+                await discard(connection)
                 raise
             except (
                 asyncpg.PostgresConnectionError,
@@ -204,10 +205,16 @@ class Database:
                 OSError,
             ):
                 log.info("database_connection_replaced")
-            except BaseException:
-                await _discard(connection)
+            except (asyncpg.PostgresError, asyncio.CancelledError):
+                # A lock waited for in vain, or a caller that has gone: it is as good as before.
+                if driver is not None:
+                    await asyncio.shield(roll_back(driver))
+                await asyncio.shield(connection.close())
                 raise
-            await _discard(connection)
+            except BaseException:
+                await discard(connection)
+                raise
+            await discard(connection)
         raise DatabaseUnavailableError
 
     async def fetch(self, tenant_id: str, statement: str, *args: object) -> list[asyncpg.Record]:
@@ -303,11 +310,6 @@ class Database:
 async def enter_tenant(db: AsyncSession, tenant_id: str) -> None:
     """Let the rest of the transaction see `tenant_id`; only for operators' commands."""
     await (await driver_of(db)).execute(name_tenant(tenant_id))
-
-
-async def _discard(connection: AsyncConnection) -> None:
-    await connection.invalidate()
-    await connection.close()
 
 
 async def _prepare(connection: asyncpg.Connection, role: str) -> None:

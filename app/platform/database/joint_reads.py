@@ -39,7 +39,15 @@ async def side_by_side(
     statement is raised to both who wait for it.
     """
     pair = _Pair(database)
-    return await asyncio.gather(pair.run(0, first), pair.run(1, second))
+    one = asyncio.ensure_future(pair.run(0, first))
+    other = asyncio.ensure_future(pair.run(1, second))
+    try:
+        return await asyncio.gather(one, other)
+    except BaseException:
+        one.cancel()
+        other.cancel()
+        await asyncio.gather(one, other, return_exceptions=True)
+        raise
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,6 +5,7 @@ import re
 from collections.abc import Awaitable, Callable, Sequence
 
 import asyncpg
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.platform.database.failures import OutcomeUnknownError, is_lost
 from app.platform.database.roles import TENANT_SETTING
@@ -96,3 +97,9 @@ async def roll_back(driver: asyncpg.Connection) -> None:
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
         # It must not return to the pool in the middle of a statement.
         driver.terminate()
+
+
+async def discard(connection: AsyncConnection) -> None:
+    """Close it for good: the pool opens another in its place."""
+    await connection.invalidate()
+    await connection.close()

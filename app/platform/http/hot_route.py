@@ -51,12 +51,13 @@ class HotRoute(APIRoute):
                 values[name], errors = validate(request.path_params[alias])
                 if errors:
                     return await ordinary(request)
-            for name, find in dependencies:
-                values[name] = await find(request)
             try:
                 values[body_name] = body_model.model_validate(content)
             except ValidationError:
                 return await ordinary(request)
+            # Last: they count the request, and FastAPI would have them count it again.
+            for name, find in dependencies:
+                values[name] = await find(request)
             answer: Response = await self.endpoint(**values)
             return answer
 

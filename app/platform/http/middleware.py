@@ -9,6 +9,7 @@ import math
 import re
 import sys
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from http import HTTPStatus
 from time import perf_counter
 from typing import Any
@@ -18,6 +19,7 @@ import structlog
 from fastapi import Request
 from prometheus_client import Counter, Histogram
 from pydantic_core import from_json
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uuid_utils import uuid7
 
@@ -117,7 +119,9 @@ class RequestMiddleware:
 
         IN_FLIGHT.inc()
         try:
-            await self._limited(scope, receive_and_notice, send_with_id)
+            # Who has gone before all of the body had come gets no answer.
+            with suppress(ClientDisconnect):
+                await self._limited(scope, receive_and_notice, send_with_id)
         except asyncio.CancelledError:
             expired = scope.get(EXPIRED)
             # When the service is stopping, the caller may ask another replica.

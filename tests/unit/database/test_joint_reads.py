@@ -134,3 +134,22 @@ def test_parameters_of_the_second_stand_behind_those_of_the_first() -> None:
 
     assert "SELECT $1, $2, $11" in text
     assert "SELECT $1, $12, $22" in text
+
+
+async def test_one_that_fails_ends_the_other() -> None:
+    begun, ended = asyncio.Event(), asyncio.Event()
+
+    async def fail(_reads: HotReads) -> None:
+        await begun.wait()
+        raise LookupError
+
+    async def wait(_reads: HotReads) -> None:
+        begun.set()
+        try:
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    with pytest.raises(LookupError):
+        await side_by_side(Recorded(), fail, wait)
+    assert ended.is_set()
