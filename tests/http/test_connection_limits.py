@@ -41,7 +41,7 @@ GET = b"GET / HTTP/1.1\r\nHost: a\r\n"
 class Service:
     """A server with `LIMITS`, and what its application saw."""
 
-    def __init__(self, limits: ConnectionLimits) -> None:
+    def __init__(self, limits: ConnectionLimits, *, grace: float = 1) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.bodies: list[bytes] = []
         self.gone = 0
@@ -49,7 +49,7 @@ class Service:
         config = uvicorn.Config(
             self._answer, interface="asgi3", loop="uvloop", ws="none", lifespan="off",
             http=Connections(limits), log_config=None, timeout_keep_alive=1,
-            timeout_graceful_shutdown=1,
+            timeout_graceful_shutdown=grace,
         )  # fmt: skip
         self.server = uvicorn.Server(config)
         self.thread = threading.Thread(target=self.server.run, args=([self.listener],))
@@ -291,6 +291,46 @@ class TestBody:
             while not closed(connection):
                 connection.sendall(b"x")
                 time.sleep(0.02)
+
+    @pytest.mark.parametrize(
+        "sent",
+        [
+            pytest.param(post(2) + b"x", id="stops"),
+            pytest.param(
+                b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nZZ\r\n",
+                id="is no body",
+            ),
+        ],
+    )
+    def test_a_caller_who_stays_after_a_refusal_is_closed(
+        self, service: Service, sent: bytes
+    ) -> None:
+        before = service.gone
+        with service.connect(sent) as connection:
+            assert status_of(read_all(connection)) in {400, 408}
+            eventually(lambda: service.held == 0)
+        assert service.gone == before + 1
+
+    def test_callers_who_stay_after_a_refusal_make_room(self) -> None:
+        full = Service(replace(PATIENT, connections=2, body_seconds=LIMITS.body_seconds))
+        try:
+            with ExitStack() as stack:
+                for _ in range(2):
+                    refused = stack.enter_context(full.connect(post(2) + b"x"))
+                    assert status_of(read_all(refused)) == 408
+                assert full.held == 2
+                with full.connect(GET + b"\r\n") as connection:
+                    assert answer(connection) == 200
+        finally:
+            full.stop()
+
+    def test_the_service_stops_beside_callers_who_stay_after_a_refusal(self) -> None:
+        stopped = Service(replace(PATIENT, body_seconds=LIMITS.body_seconds), grace=PATIENCE)
+        with stopped.connect(post(2) + b"x") as connection:
+            assert status_of(read_all(connection)) == 408
+            started = time.monotonic()
+            stopped.stop()
+            assert time.monotonic() - started < PATIENCE
 
 
 class TestAnswer:

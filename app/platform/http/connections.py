@@ -44,7 +44,8 @@ class ConnectionLimits:
         head_seconds: until the first head is complete, and from its first byte for any other.
         body_seconds: until a body is complete, and a second more for each `body_rate` bytes of it.
         answer_seconds: until the answer begins; then the request is cancelled.
-        unread_seconds: in which the caller takes nothing of the answer.
+        unread_seconds: in which the caller takes nothing of the answer; longer than an export
+            waits for its reader.
         linger_seconds: in which the rest of a refused request is discarded, so that the caller
             reads the answer and not that the connection was reset.
         look_seconds: between two looks at the connections.
@@ -58,7 +59,7 @@ class ConnectionLimits:
     body_seconds: float = 30
     body_rate: int = 1024
     answer_seconds: float = 300
-    unread_seconds: float = 30
+    unread_seconds: float = 75
     linger_seconds: float = 2
     look_seconds: float = 1
 
@@ -315,8 +316,10 @@ class LimitedProtocol(HttpToolsProtocol):
             self.end(code)
             return
         if self._is_answering:
-            self.cycle.disconnected = True
+            # To the application its caller has gone, and to this connection it has answered.
+            self.cycle.disconnected = self.cycle.response_complete = True
             self.cycle.message_event.set()
+            self.flow.resume_reading()
         CONNECTIONS_CLOSED.labels(code).inc()
         request_id = f"req_{uuid7().hex}"
         log.info("connection_refused", status=status, code=code, request_id=request_id)
