@@ -37,12 +37,16 @@ async def test_at_most_the_pool_is_used_at_once_and_all_are_served(
     connections: Connections,
 ) -> None:
     now = most = 0
+    all_in_use = asyncio.Event()
 
     async def query(connection: asyncpg.Connection) -> int:
         nonlocal now, most
         now += 1
         most = max(most, now)
-        await asyncio.sleep(0)
+        if now == MOST:
+            all_in_use.set()
+        # Until then one connection could serve all while another is being opened.
+        await all_in_use.wait()
         found = await backend(connection)
         now -= 1
         return found
