@@ -5,7 +5,8 @@ again, with a pause that grows while it keeps dying. They end with the process t
 server, also when that one is killed: its end of the control socket closes then.
 
 A terminal and a process manager send their signals to every process they know. All but the first
-process ignore SIGINT and SIGTERM and are stopped by STOP, which `ForkServer.stop` passes on.
+process ignore SIGINT and SIGTERM and are stopped by STOP, which `ForkServer.stop` passes on. It is
+blocked when a child begins to run, which unblocks it when it handles it.
 """
 
 import asyncio
@@ -16,6 +17,7 @@ import select
 import signal
 import socket
 import sys
+import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -131,12 +133,22 @@ def _leave(work: Callable[[], int]) -> NoReturn:
 
 
 def _end_with(parent: int) -> None:
-    """Be killed when the parent dies, at once and whatever this process does."""
+    """Be killed when the parent dies, at once and whatever this process does; on Linux alone."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
     if os.getppid() != parent:
         # It died before the request, so no signal will ever come.
         os._exit(1)
+
+
+def _end_at_eof(pipe: int) -> None:
+    """End when nobody holds the other end of the pipe any more; on every system."""
+
+    def watch() -> None:
+        os.read(pipe, 1)
+        os._exit(1)
+
+    threading.Thread(target=watch, name="parent", daemon=True).start()
 
 
 @dataclass(slots=True)
@@ -166,13 +178,19 @@ class _Server:
         self._prepare = prepare
         self._stopping = False
         self._wakes, self._woken = socket.socketpair()
+        self._read_end, self._write_end = os.pipe()
+        """Nothing is written to it: children read its end when this process has gone."""
 
     def run(self, parent: int) -> int:
         # Away from the terminal: its Ctrl-C is for the process that began this one.
         os.setsid()
         _end_with(parent)
-        for number in (signal.SIGINT, signal.SIGTERM, STOP):
+        for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
+        # A STOP that comes before a child is ready for it must not be lost, and some systems
+        # discard one that is ignored.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {STOP})
+        signal.signal(STOP, signal.SIG_DFL)
         for one in (self._wakes, self._woken):
             one.setblocking(False)
         signal.set_wakeup_fd(self._woken.fileno(), warn_on_full_buffer=False)
@@ -242,17 +260,16 @@ class _Server:
 
     def _begin(self, place: _Place, message: str) -> None:
         server = os.getpid()
-        # A STOP that comes before the child is ready for it must not be lost.
-        signal.pthread_sigmask(signal.SIG_BLOCK, {STOP})
         pid = os.fork()
         if pid == 0:
             _leave(lambda: self._become(place.child, message, server))
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {STOP})
         place.pid, place.began = pid, time.monotonic()
         log.info("process_started", process=place.child.name, pid=pid)
 
     def _become(self, child: Child, message: str, server: int) -> int:
         _end_with(server)
+        os.close(self._write_end)
+        _end_at_eof(self._read_end)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         for one in (self._control, self._wakes, self._woken):
