@@ -1,5 +1,6 @@
 """/metrics: who may read it, and how much it is."""
 
+import pytest
 from httpx import AsyncClient
 
 from tests.support.api import ok, problem
@@ -16,13 +17,24 @@ async def test_without_a_token_only_a_loopback_address_answers(client: AsyncClie
     assert "MEMORY_METRICS_TOKEN" in refused["detail"]
 
 
+@pytest.mark.parametrize(
+    "header",
+    [("X-Forwarded-For", "10.1.2.3"), ("Forwarded", "for=10.1.2.3"), ("Via", "1.1 edge")],
+    ids=str,
+)
+async def test_without_a_token_nothing_is_shown_through_a_proxy_on_this_machine(
+    client: AsyncClient, header: tuple[str, str]
+) -> None:
+    problem(await client.get(LOCAL, headers=[header]), 401, "unknown_metrics_token")
+
+
 async def test_with_a_token_every_address_answers_who_sends_it(dsn: str) -> None:
     async with service(dsn, metrics_token="prometheus") as app, client_of(app, None) as scraper:
         for address in (LOCAL, REMOTE):
             problem(await scraper.get(address), 401, "unknown_metrics_token")
             wrong = {"Authorization": "Bearer prometheu"}
             problem(await scraper.get(address, headers=wrong), 401, "unknown_metrics_token")
-            right = {"Authorization": "Bearer prometheus"}
+            right = {"Authorization": "Bearer prometheus", "X-Forwarded-For": "10.1.2.3"}
             assert (await scraper.get(address, headers=right)).status_code == 200
 
 

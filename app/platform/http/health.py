@@ -5,7 +5,7 @@ import hmac
 import ipaddress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from fastapi import APIRouter, Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
@@ -30,13 +30,17 @@ metrics_bearer = HTTPBearer(
 )
 
 
+_PROXIED: Final = {"forwarded", "via", "x-forwarded-for"}
+"""Headers that say that a request came through a proxy, which may be on this machine."""
+
+
 @dataclass(frozen=True, slots=True)
 class Probe:
     """State for probes and scrapers.
 
     Args:
         metrics_token: the token that a scraper must send; None for no token, and then only
-            connections to a loopback address are answered.
+            connections to a loopback address are answered, and none that a proxy passed on.
         metrics_folder: shared with the other processes of the service, when there are any.
 
     """
@@ -69,7 +73,7 @@ class UnknownMetricsTokenError(UnauthenticatedError):
     def __init__(self) -> None:
         super().__init__(
             "Send MEMORY_METRICS_TOKEN as `Authorization: Bearer <token>`. While it is not set, "
-            "metrics are shown on a loopback address alone."
+            "metrics are shown on a loopback address alone, and not through a proxy."
         )
 
 
@@ -118,7 +122,9 @@ async def metrics(
         given = credentials.credentials if credentials else ""
         if not hmac.compare_digest(given.encode(), token.encode()):
             raise UnknownMetricsTokenError
-    elif not is_loopback(request.scope.get("server")):
+    elif not (
+        is_loopback(request.scope.get("server")) and _PROXIED.isdisjoint(request.headers.keys())
+    ):
         raise UnknownMetricsTokenError
     return Response(
         await asyncio.to_thread(exposition, probe.metrics_folder), media_type=CONTENT_TYPE_LATEST
