@@ -165,6 +165,16 @@ def answer(connection: socket.socket) -> int:
     return status_of(data)
 
 
+def answers(connection: socket.socket, count: int) -> list[int]:
+    """Status of each of several answers."""
+    data = b""
+    while data.count(b"yes") < count:
+        part = connection.recv(65536)
+        assert part, data
+        data += part
+    return [status_of(one) for one in data.split(b"yes")[:count]]
+
+
 def head_of(size: int) -> bytes:
     """A request whose target and headers have `size` bytes as they are counted."""
     # The target, and `host: a` with the end of its line.
@@ -290,7 +300,31 @@ class TestBody:
             assert answer(connection) == 401
             while not closed(connection):
                 connection.sendall(b"x")
-                time.sleep(0.02)
+                time.sleep(2 / LIMITS.body_rate)
+
+    def test_after_an_early_answer_a_body_at_the_rate_is_taken_to_its_end(self) -> None:
+        # In pieces, over several times of lingering, and a hundred times as fast as it must be.
+        running = Service(replace(PATIENT, body_rate=1, linger_seconds=LIMITS.linger_seconds))
+        try:
+            with running.connect(post(200, b"/early")) as connection:
+                for _ in range(200):
+                    connection.sendall(b"x")
+                    time.sleep(0.01)
+                connection.sendall(GET + b"\r\n")
+                assert answers(connection, 2) == [401, 200]
+        finally:
+            running.stop()
+
+    def test_callers_with_an_early_answer_make_room(self) -> None:
+        full = Service(replace(PATIENT, connections=1))
+        try:
+            with full.connect(post(2, b"/early")) as early:
+                assert answer(early) == 401
+                with full.connect(GET + b"\r\n") as connection:
+                    assert answer(connection) == 200
+                assert read_all(early) == b""
+        finally:
+            full.stop()
 
     @pytest.mark.parametrize(
         "sent",
@@ -339,6 +373,35 @@ class TestAnswer:
             assert answer(connection) == 504
         assert service.expired == 1
 
+    def test_of_requests_that_came_together_the_one_that_runs_is_cancelled(
+        self, service: Service
+    ) -> None:
+        before = service.expired
+        sleep = b"GET /sleep HTTP/1.1\r\nHost: a\r\n\r\n"
+        with service.connect(sleep * 2 + GET + b"\r\n") as connection:
+            assert answers(connection, 3) == [504, 504, 200]
+        assert service.expired == before + 2
+
+    def test_the_head_of_the_next_request_gives_no_more_time(self, service: Service) -> None:
+        before = service.expired
+        sleep = b"GET /sleep HTTP/1.1\r\nHost: a\r\n\r\n"
+        with service.connect(sleep + b"GET /") as connection:
+            assert answer(connection) == 504
+        assert service.expired == before + 1
+
+    def test_a_body_that_begins_behind_another_request_is_whole(self) -> None:
+        running = Service(replace(LIMITS, body_seconds=PATIENCE, linger_seconds=0.1))
+        sleep = b"GET /sleep HTTP/1.1\r\nHost: a\r\n\r\n"
+        try:
+            with running.connect(sleep + post(6) + b"abc") as connection:
+                assert answer(connection) == 504
+                time.sleep(0.2)
+                connection.sendall(b"def")
+                assert answer(connection) == 200
+            assert running.bodies == [b"abcdef"]
+        finally:
+            running.stop()
+
     def test_an_answer_that_nobody_reads_is_given_up(self, service: Service) -> None:
         before = closed_by("answer_unread")
         with service.connect(b"GET /large HTTP/1.1\r\nHost: a\r\n\r\n"):
@@ -361,9 +424,7 @@ class TestAnswer:
 
     def test_requests_that_come_together_are_all_answered(self, patient: Service) -> None:
         with patient.connect((GET + b"\r\n") * 3 + post(3) + b"abc") as connection:
-            data = b""
-            while data.count(b"yes") < 4:
-                data += connection.recv(65536)
+            assert answers(connection, 4) == [200] * 4
 
 
 class TestCount:

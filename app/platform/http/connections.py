@@ -47,7 +47,8 @@ class ConnectionLimits:
         unread_seconds: in which the caller takes nothing of the answer; longer than an export
             waits for its reader.
         linger_seconds: in which the rest of a refused request is discarded, so that the caller
-            reads the answer and not that the connection was reset.
+            reads the answer and not that the connection was reset; as long again while a body
+            that was answered early comes at `body_rate`.
         look_seconds: between two looks at the connections.
 
     """
@@ -137,7 +138,10 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head_chunks = 0
         self._body_bytes = 0
         self._is_head_too_large = False
+        # What is answered now; `cycle` is what came last.
+        self._running: RequestResponseCycle | None = None
         self._task: asyncio.Task[Any] | None = None
+        self._answer_deadline = math.inf
         self._unread = (0, 0.0)
 
     @override
@@ -146,7 +150,15 @@ class LimitedProtocol(HttpToolsProtocol):
             self._task = asyncio.current_task()
             await app(*call)
 
+        self._running, self._task = cycle, None
+        self._answer_deadline = math.inf if cycle.more_body else self._answer_by()
+        if self._phase is _Phase.BODY and cycle is self.cycle:
+            # It was not read while another request was answered.
+            self._enter(_Phase.BODY, self._limits.body_seconds)
         super()._start_asgi_task(cycle, noted)
+
+    def _answer_by(self) -> float:
+        return self.loop.time() + self._limits.answer_seconds
 
     def _enter(self, phase: _Phase, seconds: float) -> None:
         self._phase = phase
@@ -155,8 +167,8 @@ class LimitedProtocol(HttpToolsProtocol):
 
     @property
     def is_waiting(self) -> bool:
-        """Whether nothing would be lost with it: it has no request, or not the whole head."""
-        return self._phase in {_Phase.IDLE, _Phase.HEAD, _Phase.LINGER} and not self._is_answering
+        """Whether nothing would be lost with it: no request waits for its answer."""
+        return self._phase is not _Phase.CLOSED and not self._is_answering
 
     @property
     def _is_answering(self) -> bool:
@@ -239,7 +251,9 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         super().on_message_complete()
         if self._is_answering:
-            self._enter(_Phase.ANSWER, self._limits.answer_seconds)
+            self._enter(_Phase.ANSWER, math.inf)
+            if self._running is self.cycle:
+                self._answer_deadline = self._answer_by()
         else:
             self._enter(_Phase.IDLE, self.timeout_keep_alive)
 
@@ -250,12 +264,17 @@ class LimitedProtocol(HttpToolsProtocol):
 
     @override
     def on_response_complete(self) -> None:
+        self._answer_deadline = math.inf
         super().on_response_complete()
-        if self._phase is _Phase.ANSWER and not self._is_answering:
+        if self._is_answering:
+            # Another request came behind this one.
+            return
+        if self._phase is _Phase.ANSWER:
             self._enter(_Phase.IDLE, self.timeout_keep_alive)
         elif self._phase is _Phase.BODY:
             # Answered without its body, of which the rest may come; it is discarded.
             self.cycle.body.clear()
+            self._body_bytes = 0
             self._enter(_Phase.BODY, self._limits.linger_seconds)
 
     def look(self, now: float) -> None:
@@ -265,21 +284,27 @@ class LimitedProtocol(HttpToolsProtocol):
             self._unread = (unread, now)
         elif unread and now - self._unread[1] >= self._limits.unread_seconds:
             self.end("answer_unread")
-        if unread or now < self._deadline:
+        if unread:
+            return
+        if now >= self._answer_deadline:
+            self._expire()
+        if now < self._deadline:
             return
         match self._phase:
             case _Phase.HEAD if not self._is_answering:
                 self._refuse(408, "request_timeout", "The headers did not arrive in time.")
             case _Phase.BODY:
                 self._look_at_body(now)
-            case _Phase.ANSWER if self._is_answering and not self.cycle.response_started:
-                self._expire()
             case _Phase.IDLE | _Phase.LINGER if not self._is_answering:
                 self.end("idle" if self._phase is _Phase.IDLE else "refused")
 
     def _look_at_body(self, now: float) -> None:
         if not self._is_answering:
-            self.end("refused")
+            if self._body_bytes < self._limits.body_rate * self._limits.linger_seconds:
+                self.end("refused")
+            # A caller that sends its whole body first must not be reset before it reads.
+            self._body_bytes = 0
+            self._deadline = now + self._limits.linger_seconds
         elif self.flow.read_paused:
             # It is the service that reads slowly.
             self._deadline = now + self._limits.body_seconds
@@ -287,11 +312,12 @@ class LimitedProtocol(HttpToolsProtocol):
             self._refuse(408, "request_timeout", "The body did not arrive in time.")
 
     def _expire(self) -> None:
-        self._deadline = math.inf
-        self.cycle.scope[EXPIRED] = self._limits.answer_seconds  # type: ignore[typeddict-unknown-key]
+        self._answer_deadline = math.inf
+        if self._running is None or self._task is None or self._running.response_started:
+            return
+        self._running.scope[EXPIRED] = self._limits.answer_seconds  # type: ignore[typeddict-unknown-key]
         CONNECTIONS_CLOSED.labels("answer_timeout").inc()
-        if self._task is not None:
-            self._task.cancel()
+        self._task.cancel()
 
     def end(self, reason: str) -> None:
         """Close it at once; what was not sent yet is lost."""
