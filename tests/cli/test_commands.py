@@ -86,7 +86,7 @@ def told(*arguments, env):
     [
         ({"MEMORY_PROT": "8000"}, "Unknown setting MEMORY_PROT"),
         ({"MEMORY_PORT": "99999"}, "MEMORY_PORT"),
-        ({"MEMORY_WORKERS": "99"}, "MEMORY_WORKERS want"),
+        ({"MEMORY_WORKERS": "64"}, "MEMORY_WORKERS want"),
         ({"MEMORY_EMBEDDING_MODEL": "openai/x"}, "needs OPENAI_API_KEY"),
         ({"DATABASE_URL": "mysql://secret@127.0.0.1/kemem"}, "scheme"),
         ({"MEMORY_METRICS_TOKEN": "secret", "MEMORY_PORT": "-1"}, "MEMORY_PORT"),
