@@ -6,13 +6,17 @@ import sys
 import tempfile
 from enum import StrEnum
 from importlib import import_module
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from app.cli.options import DataDirOption, data_dir_of, settings_with
-from app.platform.embedded.data_folder import FolderLock, open_data_folder
+from app.platform.embedded.data_folder import (
+    DataFolder,
+    FolderLock,
+    metrics_prefix,
+    open_data_folder,
+)
 from app.platform.observability.logging import configure_logging
 from app.settings import Settings
 
@@ -66,13 +70,18 @@ def serve_command(
     settings = settings_with(host=host, port=port, data_dir=data_dir, workers=workers)
     pretty = sys.stderr.isatty() if log_format is None else log_format is LogFormat.text
     configure_logging(settings.log_level, pretty=pretty)
-    if settings.embedded:
+    own = open_data_folder(data_dir_of(settings)) if settings.embedded else None
+    if own is not None:
         # Before the port: whoever starts twice should hear of the folder.
-        _refuse_held(data_dir_of(settings))
+        _refuse_held(own)
     if not settings.several_processes:
         _run(settings)
         return
-    with tempfile.TemporaryDirectory(prefix="kemem-metrics-") as folder:
+    shared = (
+        tempfile.TemporaryDirectory(prefix="kemem-metrics-") if own is None
+        else tempfile.TemporaryDirectory(prefix=metrics_prefix(own), dir=own.root)
+    )  # fmt: skip
+    with shared as folder:
         # Read when the Prometheus client is imported: /metrics answers for all processes.
         os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
         _run(settings)
@@ -86,7 +95,7 @@ def _run(settings: Settings) -> None:
     service.run(settings)
 
 
-def _refuse_held(data_dir: Path) -> None:
-    lock = FolderLock(open_data_folder(data_dir))
+def _refuse_held(folder: DataFolder) -> None:
+    lock = FolderLock(folder)
     lock.acquire()
     lock.release()

@@ -121,6 +121,11 @@ def test_a_killed_service_leaves_no_process(data_dir):
         service.process.kill()
         service.process.wait()
         eventually(lambda: not any(is_running(pid) for pid in others))
+    (left,) = data_dir.glob("metrics-*")
+    with embedded(data_dir) as service:
+        assert left not in data_dir.glob("metrics-*")
+        assert service.stop() == 0
+    assert not list(data_dir.glob("metrics-*"))
 
 
 def test_the_embedded_database_serves_several_processes(data_dir):
