@@ -256,8 +256,9 @@ async def _notice_missing_key(runtime: Runtime) -> None:
     if not runtime.settings.secret_keys and await WebhookDirectory(runtime.database).exists():
         log.warning(
             "secret_key_missing",
-            remedy="set MEMORY_SECRET_KEY to what `openssl rand -base64 32` prints and run `kemem "
-            "encrypt-secrets`: until then secrets of webhooks are in clear and none can be made",
+            remedy="set MEMORY_SECRET_KEY to the key that this deployment had or, where there was "
+            "none, to what `openssl rand -base64 32` prints, and run `kemem encrypt-secrets`: "
+            "until then encrypted secrets sign nothing, others stay in clear, and none is made",
         )
 
 

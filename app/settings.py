@@ -11,7 +11,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from annotated_types import Ge, Gt, Le
 from pydantic import (
@@ -63,6 +63,28 @@ def _keys_of_32_bytes(keys: SecretStr) -> SecretStr:
     return keys
 
 
+def _of_postgres(url: SecretStr) -> SecretStr:
+    """Raises ValueError."""
+    try:
+        parts = urlsplit(url.get_secret_value())
+        # Of several servers the driver reads the ports.
+        known = parts.scheme in {"postgresql", "postgres"} and ("," in parts.netloc or _port(parts))
+    except ValueError:
+        known = False
+    if not known:
+        msg = (
+            "write it as postgresql://user:password@host:port/database, with this scheme; what a "
+            "URL uses itself is encoded in the password, such as # as %23 and / as %2F"
+        )
+        raise ValueError(msg)
+    return url
+
+
+def _port(parts: SplitResult) -> bool:
+    """Whether the port can be one. Raises ValueError where it is no number."""
+    return parts.port is None or parts.port > 0
+
+
 def _parts(keys: SecretStr) -> list[str]:
     return [key.strip() for key in keys.get_secret_value().split(",")]
 
@@ -70,6 +92,8 @@ def _parts(keys: SecretStr) -> list[str]:
 KEY_BYTES: Final = 32
 
 SecretKeys = Annotated[SecretStr, AfterValidator(_keys_of_32_bytes)]
+
+DatabaseUrl = Annotated[SecretStr, AfterValidator(_of_postgres)]
 
 REMOVED: Final = frozenset(
     {
@@ -104,8 +128,8 @@ class Settings(BaseSettings):
     )
 
     # --- where it runs
-    database_url: SecretStr | None = Field(default=None, validation_alias="DATABASE_URL")
-    migration_url: SecretStr | None = None
+    database_url: DatabaseUrl | None = Field(default=None, validation_alias="DATABASE_URL")
+    migration_url: DatabaseUrl | None = None
     allow_owner_login: bool = False
     data_dir: Path | None = None
     host: str = "127.0.0.1"

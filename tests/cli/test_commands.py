@@ -88,7 +88,9 @@ def told(*arguments, env):
         ({"MEMORY_PORT": "99999"}, "MEMORY_PORT"),
         ({"MEMORY_WORKERS": "64"}, "MEMORY_WORKERS want"),
         ({"MEMORY_EMBEDDING_MODEL": "openai/x"}, "needs OPENAI_API_KEY"),
-        ({"DATABASE_URL": "mysql://secret@127.0.0.1/kemem"}, "scheme"),
+        ({"DATABASE_URL": "mysql://secret@127.0.0.1/kemem"}, "DATABASE_URL"),
+        ({"DATABASE_URL": "postgresql://kemem:secret#1@127.0.0.1/kemem"}, "# as %23"),
+        ({"MEMORY_MIGRATION_URL": "postgresql://kemem:secret/1@127.0.0.1/kemem"}, "/ as %2F"),
         ({"MEMORY_METRICS_TOKEN": "secret", "MEMORY_PORT": "-1"}, "MEMORY_PORT"),
     ],
 )

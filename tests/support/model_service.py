@@ -11,12 +11,13 @@ from app.main import create_app
 from app.runtime import Runtime
 from app.settings import Settings
 from tests.support.openai_server import OpenAIServer
+from tests.support.service import settings_of
 
 
 def asking(server: OpenAIServer, **settings: Any) -> Settings:
     """Settings of a deployment whose endpoint is `server`, which is asked once and no oftener."""
     chosen = {"openai_api_key": "key", "model_retries": 0} | settings
-    return Settings(_env_file=None, openai_base_url=server.base_url, **chosen)
+    return settings_of(openai_base_url=server.base_url, **chosen)
 
 
 @asynccontextmanager

@@ -86,8 +86,9 @@ async def current_revision(dsn: str) -> str | None:
         connection = await asyncpg.connect(dsn)
     except asyncpg.InvalidAuthorizationSpecificationError as error:
         raise ConfigurationError(
-            f"PostgreSQL refuses the login ({error}). `kemem migrate` creates the one of "
-            "DATABASE_URL, logging in with MEMORY_MIGRATION_URL: run `kemem migrate` once."
+            f"PostgreSQL refuses the login ({error}). Check name and password: those of "
+            "MEMORY_MIGRATION_URL must exist already, those of DATABASE_URL are created by "
+            "`kemem migrate`."
         ) from None
     try:
         exists = await connection.fetchval("SELECT to_regclass('public.alembic_version')")

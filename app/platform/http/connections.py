@@ -10,6 +10,7 @@ import asyncio
 import math
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import count
 from typing import Any, Final, cast
 
 import structlog
@@ -82,6 +83,7 @@ class Connections:
 
     def __init__(self, limits: ConnectionLimits) -> None:
         self.limits = limits
+        self.numbers = count()
         self._looking = False
 
     def __call__(
@@ -102,7 +104,7 @@ class Connections:
         if len(all_) <= self.limits.connections:
             return True
         waiting = (one for one in all_ if one is not new and one.is_waiting)
-        longest = min(waiting, key=lambda one: one.since, default=None)
+        longest = min(waiting, key=lambda one: (one.since, one.number), default=None)
         if longest is not None:
             longest.end("replaced")
         return longest is not None
@@ -133,6 +135,8 @@ class LimitedProtocol(HttpToolsProtocol):
         self._limits = watcher.limits
         self._phase = _Phase.IDLE
         self.since = 0.0
+        # The loop's clock stands still while it answers what has come together.
+        self.number = next(watcher.numbers)
         self._deadline = math.inf
         self._head_bytes = 0
         self._head_chunks = 0

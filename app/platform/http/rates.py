@@ -37,8 +37,8 @@ class RateLimitedError(TooManyRequestsError):
     def __init__(self, policies: list[str], retry_after: int, headers: Mapping[str, str]) -> None:
         names = " and ".join(policies)
         super().__init__(
-            f"More requests in a minute than {names} of this tenant's limits allow. Nothing was "
-            "written.",
+            f"The limit of requests in a minute is reached: {names} of this tenant's "
+            "`rate_limits`. Nothing was written.",
             retry_after=retry_after,
         )
         self.members["violated-policies"] = list(policies)
