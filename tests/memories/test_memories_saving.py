@@ -202,11 +202,11 @@ class TestInterrupted:
 
     @pytest.mark.parametrize("on_duplicate", ["reject", "return", "supersede"])
     async def test_a_save_decides_nothing_by_what_was_erased_with_its_user(
-        self, client: AsyncClient, dsn: str, on_duplicate: str
+        self, client: AsyncClient, acme: Caller, dsn: str, on_duplicate: str
     ) -> None:
         await save(client, TEA)
 
-        async with _erasing(dsn, "ana") as eraser:
+        async with _erasing(dsn, acme.tenant_id, "ana") as eraser:
             saving = asyncio.create_task(save(client, SAME, on_duplicate=on_duplicate))
             await until_somebody_waits(dsn, eraser)
 
@@ -214,14 +214,15 @@ class TestInterrupted:
 
 
 @asynccontextmanager
-async def _erasing(dsn: str, user_id: str) -> AsyncIterator[int]:
+async def _erasing(dsn: str, tenant_id: str, user_id: str) -> AsyncIterator[int]:
     """A user whose erasure is committed after the block; the server that erases."""
     eraser = await asyncpg.connect(dsn)
     await eraser.execute("SET ROLE kemem_owner")
     try:
         async with eraser.transaction():
             for table in ("memory_history", "memories", "users"):
-                await eraser.execute(f"DELETE FROM {table} WHERE user_id = $1", user_id)
+                theirs = f"DELETE FROM {table} WHERE tenant_id = $1 AND user_id = $2"
+                await eraser.execute(theirs, tenant_id, user_id)
             yield eraser.get_server_pid()
     finally:
         await eraser.close()
