@@ -92,7 +92,11 @@ def _run(settings: Settings) -> None:
     gc.disable()
     service = import_module("app.cli.service")
     gc.enable()
-    service.run(settings)
+    try:
+        service.run(settings)
+    finally:
+        # Its folder is removed; what starts later in this process must not look for it.
+        os.environ.pop("PROMETHEUS_MULTIPROC_DIR", None)
 
 
 def _refuse_held(folder: DataFolder) -> None:

@@ -88,6 +88,10 @@ def told(*arguments, env):
         ({"MEMORY_PORT": "99999"}, "MEMORY_PORT"),
         ({"MEMORY_WORKERS": "64"}, "MEMORY_WORKERS want"),
         ({"MEMORY_EMBEDDING_MODEL": "openai/x"}, "needs OPENAI_API_KEY"),
+        (
+            {"DATABASE_URL": "postgresql://kemem:secret@127.0.0.1:1/kemem", "MEMORY_PORT": "0"},
+            "cannot be reached",
+        ),
         ({"DATABASE_URL": "mysql://secret@127.0.0.1/kemem"}, "DATABASE_URL"),
         ({"DATABASE_URL": "postgresql://kemem:secret#1@127.0.0.1/kemem"}, "# as %23"),
         ({"MEMORY_MIGRATION_URL": "postgresql://kemem:secret/1@127.0.0.1/kemem"}, "/ as %2F"),
@@ -99,6 +103,8 @@ def test_settings_that_cannot_work_are_named(env, words):
     assert code == 2
     assert words in sentence
     assert "secret" not in sentence
+    # It named a folder that has gone, and whatever was started later failed.
+    assert "PROMETHEUS_MULTIPROC_DIR" not in os.environ
 
 
 def test_a_data_folder_and_a_database_are_one_too_many():
