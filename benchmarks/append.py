@@ -8,7 +8,6 @@ minus third the cost of both.
 
 import argparse
 import asyncio
-import json
 import os
 import statistics
 import sys
@@ -33,6 +32,7 @@ from app.settings import Settings
 from benchmarks.corpus import sentences
 from benchmarks.database import AGENT, TENANT, Cluster, open_cluster
 from benchmarks.processes import DSN, Child, Measured, Server, child, fire, median, post, server
+from benchmarks.publishing import publish
 from benchmarks.serving import serve
 
 SIZES = (1, 2, 20)
@@ -236,11 +236,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/append.json"))
     given = parser.parse_args()
     result = asyncio.run(measure_all(QUICK if given.quick else Effort()))
-    text = markdown(result)
-    print(text)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    given.out.with_suffix(".md").write_text(text, encoding="utf-8")
+    publish(result, markdown(result), given.out)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,6 @@ not change, and first stores the message as a pending write, as a run does.
 
 import argparse
 import asyncio
-import json
 import os
 import statistics
 import time
@@ -27,6 +26,7 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from benchmarks.corpus import sentences
 from benchmarks.database import Cluster, open_cluster
 from benchmarks.processes import server
+from benchmarks.publishing import publish
 from kemem import Memory
 from kemem.langgraph import KeMemSaver
 
@@ -251,11 +251,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/checkpoints.json"))
     given = parser.parse_args()
     found = asyncio.run(measure(QUICK_STEPS if given.quick else STEPS))
-    text = markdown(found)
-    print(text)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    given.out.with_suffix(".md").write_text(text, encoding="utf-8")
+    publish(found, markdown(found), given.out)
 
 
 if __name__ == "__main__":

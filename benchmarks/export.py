@@ -7,7 +7,6 @@ columns and indexes: what PostgreSQL does without a service, checks and policies
 
 import argparse
 import asyncio
-import json
 import os
 import statistics
 import time
@@ -25,6 +24,7 @@ from app.runtime import open_runtime
 from app.settings import Settings
 from benchmarks.database import TENANT, Cluster, fill, open_cluster
 from benchmarks.processes import server
+from benchmarks.publishing import publish
 from kemem import Memory
 
 ROWS = 20_000
@@ -136,11 +136,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/export.json"))
     given = parser.parse_args()
     found = asyncio.run(measure(QUICK_ROWS if given.quick else ROWS))
-    text = markdown(found)
-    print(text)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    given.out.with_suffix(".md").write_text(text, encoding="utf-8")
+    publish(found, markdown(found), given.out)
 
 
 if __name__ == "__main__":

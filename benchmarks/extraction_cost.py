@@ -42,6 +42,7 @@ from app.platform.jobs.repository import JobRepository
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from benchmarks.database import AGENT, TENANT, open_cluster
+from benchmarks.publishing import publish
 
 DATA = Path("../shared/data/locomo/locomo10.json")
 CHARACTERS_PER_TOKEN = 4
@@ -352,11 +353,7 @@ def main() -> None:
         parser.error(f"{given.path} does not exist: give the path of locomo10.json")
     talks = [read_conversation(given.path, number) for number in range(given.talks)]
     result = asyncio.run(measure_all(talks))
-    text = markdown(result)
-    print(text)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    given.out.with_suffix(".md").write_text(text, encoding="utf-8")
+    publish(result, markdown(result), given.out)
 
 
 if __name__ == "__main__":

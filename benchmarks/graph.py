@@ -6,7 +6,6 @@ the same walk in SQL written by hand, on the same PostgreSQL.
 
 import argparse
 import asyncio
-import json
 import os
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ import httpx
 
 from benchmarks.database import TENANT, Cluster, add_users, open_cluster
 from benchmarks.processes import server
+from benchmarks.publishing import publish
 
 SIZES = (1_000, 100_000)
 QUICK_SIZES = (1_000,)
@@ -231,11 +231,7 @@ def main() -> None:
     given = parser.parse_args()
     sizes, requests = (QUICK_SIZES, QUICK_REQUESTS) if given.quick else (SIZES, REQUESTS)
     found = asyncio.run(measure(sizes, requests))
-    text = markdown(found)
-    print(text)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    given.out.with_suffix(".md").write_text(text, encoding="utf-8")
+    publish(found, markdown(found), given.out)
 
 
 if __name__ == "__main__":

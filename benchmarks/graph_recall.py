@@ -9,7 +9,6 @@ speaker. The last one is not made by KeMem: it shows what search does with a ful
 
 import argparse
 import asyncio
-import json
 import os
 import sys
 import time
@@ -43,6 +42,7 @@ from app.settings import Settings
 from app.worker import handlers_of, worker_of
 from benchmarks.database import TENANT, Cluster, open_cluster
 from benchmarks.processes import server
+from benchmarks.publishing import publish
 from benchmarks.recall import CONCURRENCY, about_run
 
 WEIGHTS: Final = (0.0, 0.1, 0.3, 0.6)
@@ -345,11 +345,7 @@ def main() -> None:
     counted = [name for name in whole.categories if name not in whole.apart]
     stores = QUICK_STORES if given.quick else given.conversations
     result = asyncio.run(measure_all(choose(whole, categories=counted, stores=stores)))
-    text = markdown(result)
-    print(text)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    given.out.with_suffix(".md").write_text(text, encoding="utf-8")
+    publish(result, markdown(result), given.out)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,6 @@
 
 import argparse
 import asyncio
-import json
 import os
 import time
 from collections.abc import AsyncIterator
@@ -26,6 +25,7 @@ from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from app.worker import worker_of
 from benchmarks.database import AGENT, TENANT, open_cluster
+from benchmarks.publishing import publish
 
 WORDS = "The filter of pump {0} is changed every {1} weeks, and its seal once a year."
 
@@ -136,11 +136,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/ingest.json"))
     given = parser.parse_args()
     found = asyncio.run(measure(given.pages))
-    report = markdown(found)
-    print(report)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    given.out.with_suffix(".md").write_text(report, encoding="utf-8")
+    publish(found, markdown(found), given.out)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ and questions instead of generated sentences.
 
 import argparse
 import asyncio
-import json
 import math
 import os
 import time
@@ -31,6 +30,7 @@ from app.platform.database.roles import APP, OWNER, TENANT_SETTING, tenant_polic
 from benchmarks.corpus import questions, sentences
 from benchmarks.database import TENANT, Cluster, open_cluster
 from benchmarks.lexical_arms import ARMS, HITS, Arm, Doc
+from benchmarks.publishing import publish
 
 SIZES: Final = (100, 1_000, 10_000)
 QUICK: Final = (100, 1_000)
@@ -294,11 +294,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULT)
     given = parser.parse_args()
     result = asyncio.run(run(given.locomo, QUICK if given.quick else SIZES))
-    text = markdown(result)
-    print(text)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    given.out.with_suffix(".md").write_text(text, encoding="utf-8")
+    publish(result, markdown(result), given.out)
 
 
 if __name__ == "__main__":

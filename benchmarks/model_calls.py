@@ -27,6 +27,7 @@ from app.evaluation.dataset_file import read_dataset
 from app.memory.memories.refreshes import REQUESTED
 from benchmarks.database import AGENT, open_cluster
 from benchmarks.processes import ROOT, server
+from benchmarks.publishing import publish
 from benchmarks.scripted_model import ScriptedModel, served
 from kemem import AsyncMemory
 
@@ -326,11 +327,7 @@ def main() -> None:
     kept = results.setdefault(given.label, {})
     for name, by_language in found.items():
         kept[name] = kept.get(name, {}) | by_language
-    text = markdown(results)
-    print(text)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    given.out.with_suffix(".md").write_text(text, encoding="utf-8")
+    publish(results, markdown(results), given.out)
 
 
 if __name__ == "__main__":

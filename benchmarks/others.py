@@ -9,8 +9,8 @@ are those of the minimal service in `references.py`. mem0 has no conversations: 
 import asyncio
 import os
 import sys
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
 from uuid import uuid4
 
@@ -42,9 +42,11 @@ class Said(BaseModel):
     contents: list[str]
 
 
-def langgraph_app(dsn: str) -> FastAPI:
-    """`AsyncPostgresStore` with its default index: an item per memory and per message."""
-    from langgraph.store.base import PutOp
+Opening = Callable[[FastAPI], AbstractAsyncContextManager[None]]
+
+
+def _langgraph_store(dsn: str) -> Opening:
+    """What opens `AsyncPostgresStore` as `app.state.store`."""
     from langgraph.store.postgres import AsyncPostgresStore
 
     embedder = WordLlamaEmbedder.load()
@@ -63,7 +65,14 @@ def langgraph_app(dsn: str) -> FastAPI:
             app.state.store = store
             yield
 
-    app = FastAPI(lifespan=lifespan)
+    return lifespan
+
+
+def langgraph_app(dsn: str) -> FastAPI:
+    """`AsyncPostgresStore` with its default index: an item per memory and per message."""
+    from langgraph.store.base import PutOp
+
+    app = FastAPI(lifespan=_langgraph_store(dsn))
 
     @app.post("/save")
     async def save(body: Texts) -> list[str]:

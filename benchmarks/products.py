@@ -9,7 +9,6 @@ background work does not run here: `benchmarks.soak` has it.
 
 import argparse
 import asyncio
-import json
 import os
 import site
 import subprocess
@@ -30,6 +29,7 @@ from benchmarks.corpus import questions, sentences
 from benchmarks.database import Cluster, add_users, fill, open_cluster
 from benchmarks.processes import ROOT, Child, Measured, Server, child, fire, median, post, server
 from benchmarks.products_report import markdown
+from benchmarks.publishing import publish
 
 OTHERS = ROOT / "build" / "others"
 MEM0 = "mem0ai==2.2.*"
@@ -345,11 +345,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/products.json"))
     given = parser.parse_args()
     result = asyncio.run(measure_all(QUICK if given.quick else Effort()))
-    text = markdown(result)
-    print(text)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    given.out.with_suffix(".md").write_text(text, encoding="utf-8")
+    publish(result, markdown(result), given.out)
 
 
 if __name__ == "__main__":

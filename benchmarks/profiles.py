@@ -8,7 +8,6 @@ writes nothing.
 
 import argparse
 import asyncio
-import json
 import os
 import statistics
 import time
@@ -29,6 +28,7 @@ from app.platform.jobs.repository import JobRepository
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from benchmarks.database import TENANT, fill, open_cluster
+from benchmarks.publishing import publish
 
 SIZES: Final = (10, 100, 1_000)
 
@@ -138,11 +138,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/profiles.json"))
     given = parser.parse_args()
     found = asyncio.run(run(5 if given.quick else 30))
-    report = markdown(found)
-    print(report)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    given.out.with_suffix(".md").write_text(report, encoding="utf-8")
+    publish(found, markdown(found), given.out)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,6 @@ searches each exactly, makes codes for all of them, and searches again.
 
 import argparse
 import asyncio
-import json
 import time
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -34,6 +33,7 @@ from app.platform.database.base import new_id
 from app.platform.database.engine import Database, open_database
 from benchmarks.corpus import questions, sentences
 from benchmarks.database import COLUMNS, TENANT, Cluster, add_users, open_cluster
+from benchmarks.publishing import publish
 
 REFERENCE = datetime(2026, 11, 21, tzinfo=UTC)
 CLUSTER = 100
@@ -361,11 +361,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/quantisation.json"))
     given = parser.parse_args()
     result = asyncio.run(measure_all(*((QUICK, 8) if given.quick else (BUCKETS, 20))))
-    text = markdown(result)
-    print(text)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    given.out.with_suffix(".md").write_text(text, encoding="utf-8")
+    publish(result, markdown(result), given.out)
 
 
 if __name__ == "__main__":

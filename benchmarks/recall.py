@@ -32,6 +32,7 @@ from app.runtime import utc_now
 from benchmarks import recall_report
 from benchmarks.database import Cluster, open_cluster
 from benchmarks.processes import server
+from benchmarks.publishing import publish
 from benchmarks.recall_ladder import Step, ladder, weights
 
 DEPTHS: Final = [5, 10, 25, 50]
@@ -160,7 +161,7 @@ def main() -> None:
     given = parser.parse_args()
     chosen = courses(given.locomo, given.madial, quick=given.quick, moved=given.weights)
     result = asyncio.run(measure_all(chosen))
-    recall_report.publish(result, given.out)
+    publish(result, recall_report.markdown(result), given.out)
 
 
 if __name__ == "__main__":

@@ -1,8 +1,6 @@
 """The report of `benchmarks.recall` as Markdown: goals first, then the steps of each data set."""
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any, Final
 
 from benchmarks.recall_ladder import ADDED, ARMS, FULL, LEXICAL, RANKS, WEIGHTS
@@ -55,15 +53,6 @@ GOALS: Final = (
     ("madial_zh", "recall@10", 67.0),
     ("madial_en", "recall@10", 68.2),
 )
-
-
-def publish(result: dict[str, Any], out: Path) -> None:
-    """Print it, and write JSON and Markdown beside each other."""
-    text = markdown(result)
-    print(text)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    out.with_suffix(".md").write_text(text, encoding="utf-8")
 
 
 def markdown(result: Mapping[str, Any]) -> str:

@@ -7,7 +7,6 @@ duplicates, embeds, and keeps a verdict and a history row: three rows for one.
 
 import argparse
 import asyncio
-import json
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -21,6 +20,7 @@ from pgvector.asyncpg import register_vector
 from benchmarks.corpus import sentences
 from benchmarks.database import COLUMNS, Cluster, add_users, open_cluster, records
 from benchmarks.processes import Child, Measured, Server, child, fire, median, post, server
+from benchmarks.publishing import publish
 
 BATCH = 100
 PER_USER = 1_000
@@ -236,11 +236,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("benchmarks/results/save.json"))
     given = parser.parse_args()
     result = asyncio.run(measure_all(QUICK if given.quick else Effort()))
-    text = markdown(result)
-    print(text)
-    given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    given.out.with_suffix(".md").write_text(text, encoding="utf-8")
+    publish(result, markdown(result), given.out)
 
 
 if __name__ == "__main__":

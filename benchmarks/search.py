@@ -25,6 +25,7 @@ from benchmarks import breakdown, search_modes, search_report
 from benchmarks.corpus import questions
 from benchmarks.database import Cluster, fill, open_cluster
 from benchmarks.processes import Child, Measured, Server, child, fire, median, post, server, summary
+from benchmarks.publishing import publish
 
 SIZES = (100, 1_000, 10_000)
 CALLERS = (1, 16)
@@ -289,7 +290,8 @@ def main() -> None:
     effort = QUICK if given.quick else Effort()
     if given.rounds:
         effort = replace(effort, rounds=given.rounds)
-    search_report.publish(asyncio.run(measure_all(effort, given)), given.out)
+    result = asyncio.run(measure_all(effort, given))
+    publish(result, search_report.markdown(result), given.out)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,5 @@
 """The report of `benchmarks.search` as Markdown: ratios first."""
 
-import json
-from pathlib import Path
 from typing import Any
 
 from benchmarks.modes_report import modes
@@ -19,15 +17,6 @@ NAMES = {
     "kemem": "d. KeMem, semantic",
     "kemem_no_use": "d. KeMem without counting use",
 }
-
-
-def publish(result: dict[str, Any], out: Path) -> None:
-    """Print it, and write JSON and Markdown beside each other."""
-    text = markdown(result)
-    print(text)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    out.with_suffix(".md").write_text(text, encoding="utf-8")
 
 
 def markdown(result: dict[str, Any]) -> str:

@@ -9,7 +9,6 @@ Ends with 1 if there was an error, a dead job, or one that was left over.
 
 import argparse
 import asyncio
-import json
 import os
 import re
 import shutil
@@ -29,6 +28,7 @@ import psutil
 
 from benchmarks.corpus import questions, sentences
 from benchmarks.processes import ROOT
+from benchmarks.publishing import publish
 
 TENANTS: Final = 100
 CALLERS: Final = 16
@@ -306,9 +306,7 @@ def main() -> None:
     given = parser.parse_args()
     given.out.parent.mkdir(parents=True, exist_ok=True)
     result = asyncio.run(measure(given.minutes, given.out.with_suffix(".log")))
-    given.out.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
-    given.out.with_suffix(".md").write_text(text := markdown(result), encoding="utf-8")
-    print(text)
+    publish(result, markdown(result), given.out)
     sys.exit(0 if passed(result) else 1)
 
 

@@ -250,16 +250,10 @@ class AppendRepository:
         create: bool,
         creator: str | None,
     ) -> OpenSession:
-        """The session, locked until the transaction ends; made on first use.
+        """As `SessionRepository.open_for_append` opens it, in one statement where it is there.
 
         Raises:
-            SessionNotFoundError: missing, and may not be made.
-            UserRequiredError: missing, and neither the request nor the key says whose it is.
-            SessionMismatchError: it was opened with another user, agent or project.
-            IdTakenError: it is a session this key may not see.
-            IdNotAllowedError: missing or not to be seen, and the key is bound and may not choose
-                the id.
-            DisabledError: its agent or user is disabled.
+            What `SessionRepository.open_for_append` raises.
 
         """
         row = await self._read(session_id, mentioned)
