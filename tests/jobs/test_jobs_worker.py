@@ -13,6 +13,7 @@ from typing import Any
 import asyncpg
 import pytest
 from prometheus_client import REGISTRY
+from structlog.testing import capture_logs
 
 from app.errors import UnavailableError
 from app.platform.jobs.dispatch import Listener
@@ -455,6 +456,22 @@ class TestDraining:
         row = await queue.row(made.job_id)
         assert (row["status"], row["attempts"], row["deferred_reason"]) == ("pending", 0, None)
         assert (await queue.claim_one()).signals == {"x"}
+
+    async def test_what_cannot_be_given_back_is_not_said_to_be(self, queue: Queue) -> None:
+        books = {kind: Book(hold=True) for kind in ("extract", "profile")}
+        held, _ = await queue.order("extract"), await queue.order("profile")
+        worker = worker_on(queue, books, grace_seconds=0.5)
+        running = asyncio.create_task(worker.run())
+        await eventually(lambda: all(book.begun for book in books.values()))
+
+        async with queue.owner.transaction():
+            await queue.owner.execute("SELECT FROM jobs WHERE job_id = $1 FOR UPDATE", held.job_id)
+            with capture_logs() as lines:
+                await worker.drain(timedelta(0))
+        await running
+
+        [said] = [line for line in lines if line["event"] == "jobs_returned"]
+        assert (said["jobs"], said["not_returned"]) == (1, 1)
 
     async def test_a_hurried_worker_waits_no_longer(self, queue: Queue) -> None:
         book = Book(hold=True)
