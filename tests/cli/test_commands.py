@@ -235,6 +235,17 @@ def test_an_unset_variable_is_no_data_folder(folder):
     assert list(folder.iterdir()) == []
 
 
+def test_a_file_is_no_data_folder(folder):
+    file = folder / "file"
+    file.touch()
+
+    sentence, code = told("serve", "--data-dir", str(file), env={})
+
+    assert code == 2
+    assert f"The data folder {file} cannot be used: it is no folder." in sentence
+    assert "--data-dir" in sentence
+
+
 def test_a_settings_file_that_is_no_text_is_said_so(folder):
     (folder / ".env").write_bytes(b"MEMORY_PORT=\xff\n")
 

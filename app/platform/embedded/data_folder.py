@@ -5,6 +5,7 @@ Every file here is for one operating system user alone.
 """
 
 import base64
+import errno
 import fcntl
 import json
 import os
@@ -94,6 +95,8 @@ def open_data_folder(path: Path) -> DataFolder:
     root = Path(os.path.abspath(path.expanduser()))  # noqa: PTH100  # resolve() follows links.
     try:
         _make(root)
+        if not root.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, "it is no folder")
         owner = root.stat().st_uid
     except OSError as error:
         raise ConfigurationError(
