@@ -61,7 +61,7 @@ async def test_migrate_makes_the_login_that_serves(postgres, folder):
     def play():
         refused = kemem("serve", "--port", "0", cwd=folder, env=env)
         assert refused.returncode == 2
-        assert "those of DATABASE_URL are created by `kemem migrate`" in refused.stderr
+        assert "for those of DATABASE_URL run `kemem migrate`" in refused.stderr
         migrated = kemem("migrate", cwd=folder, env=env)
         assert migrated.returncode == 0, migrated.stderr
         assert "The service can log in as made_by_migrate." in migrated.stdout

@@ -87,8 +87,8 @@ async def current_revision(dsn: str) -> str | None:
     except asyncpg.InvalidAuthorizationSpecificationError as error:
         raise ConfigurationError(
             f"PostgreSQL refuses the login ({error}). Check name and password: those of "
-            "MEMORY_MIGRATION_URL must exist already, those of DATABASE_URL are created by "
-            "`kemem migrate`."
+            "MEMORY_MIGRATION_URL must exist already; for those of DATABASE_URL run "
+            "`kemem migrate`, which creates them."
         ) from None
     try:
         exists = await connection.fetchval("SELECT to_regclass('public.alembic_version')")
