@@ -17,7 +17,7 @@ LOCOMO ?= ../shared/data/locomo/locomo10.json
 MADIAL ?= ../shared/data/madial
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo unit test test-slow check format client migrate migration bench soak constraints \
+.PHONY: help install run demo unit test test-slow check format client dashboard migrate migration bench soak constraints \
 	wheel clean
 
 help: ## List these commands.
@@ -68,6 +68,9 @@ format: $(READY) ## Put the code into its form and mend what can be mended.
 
 client: $(READY) ## Generate the sync client, kemem/_sync, from the async one, kemem/_async.
 	@$(BIN)/python scripts/generate_client.py
+
+dashboard: ## Build the dashboard from dashboard/ into app/integrations/dashboard/assets; needs Node.js.
+	@cd dashboard && npm ci --silent && npm run --silent build
 
 migrate: $(READY) ## Bring the database schema to this release.
 	@$(BIN)/kemem migrate $(args)

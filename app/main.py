@@ -35,6 +35,7 @@ from app.identity.tenants.principal import KEY_ERRORS, identified
 from app.identity.tenants.router import keys_router, tenants_router
 from app.identity.usage.router import router as usage
 from app.identity.users.router import router as users
+from app.integrations.dashboard.router import router as dashboard
 from app.integrations.langgraph.router import router as saver
 from app.memory.extraction.router import router as extraction
 from app.memory.feedback.router import router as feedback
@@ -130,6 +131,7 @@ ROUTERS = (
     privacy,
     tenants_router,
     keys_router,
+    dashboard,
 )
 
 

@@ -47,8 +47,11 @@ Identify = Callable[[Request], Awaitable[object]]
 
 CLIENT_GONE = 499
 """Never sent: counted and logged when the caller disconnected before the answer."""
-_SAFE = ((b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store"))
-"""No proxy or browser keeps what an answer says of somebody, or takes it for a page."""
+_SAFE = (b"x-content-type-options", b"nosniff")
+"""No browser takes an answer for what it does not say it is."""
+_KEPT_NOWHERE = (b"cache-control", b"no-store")
+"""No proxy or browser keeps what an answer says of somebody; a route may say otherwise of what is
+the same for everybody."""
 
 _QUIET = {"/livez", "/readyz", "/metrics"}
 
@@ -204,7 +207,9 @@ def _complete(headers: list[tuple[bytes, bytes]], status: int, request_id: str) 
     Starlette takes the host of a redirect from the request, where anybody may put one.
     """
     headers.append((b"x-request-id", request_id.encode()))
-    headers.extend(_SAFE)
+    headers.append(_SAFE)
+    if not any(name == _KEPT_NOWHERE[0] for name, _ in headers):
+        headers.append(_KEPT_NOWHERE)
     if status != HTTPStatus.TEMPORARY_REDIRECT:
         return
     for place, (name, value) in enumerate(headers):

@@ -1,0 +1,47 @@
+"""/dashboard and its files"""
+
+from typing import Final
+
+from fastapi import APIRouter, HTTPException, Request
+from starlette.responses import Response
+
+from app.integrations.dashboard.bundle import PAGE, find_built
+
+router = APIRouter(prefix="/dashboard", include_in_schema=False)
+
+PAGE_HEADERS: Final = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "font-src 'self'; connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; "
+        "form-action 'none'"
+    ),
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+}
+_FOR_EVER: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
+"""Names of files hold the hash of their content, so no file ever changes."""
+
+
+@router.get("")
+async def dashboard(request: Request) -> Response:
+    """The page; without a key, since it shows nothing by itself."""
+    return _sent(request, PAGE, PAGE_HEADERS)
+
+
+@router.get("/assets/{name}")
+async def dashboard_asset(request: Request, name: str) -> Response:
+    if name == PAGE:
+        raise HTTPException(404)
+    return _sent(request, name, _FOR_EVER)
+
+
+def _sent(request: Request, name: str, headers: dict[str, str]) -> Response:
+    built = find_built(name)
+    if built is None:
+        raise HTTPException(404)
+    headers = {"Vary": "Accept-Encoding", **headers}
+    content = built.content
+    if "gzip" in request.headers.get("Accept-Encoding", ""):
+        headers["Content-Encoding"] = "gzip"
+        content = built.compressed
+    return Response(content, headers=headers, media_type=built.media_type)

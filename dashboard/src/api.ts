@@ -1,0 +1,119 @@
+// Calls of the service's own API. Nothing here keeps an answer.
+import { currentKey, forgetKey } from "./session";
+
+export type Query = Record<string, string | number | boolean | null | undefined | readonly string[]>;
+
+export interface Page<T> {
+  items: T[];
+  next_cursor: string | null;
+}
+
+export interface FieldError {
+  location: (string | number)[];
+  detail: string;
+}
+
+/** What the service answered when it refused; `status` 0 when no answer came. */
+export class ProblemError extends Error {
+  readonly status: number;
+  readonly code: string;
+  readonly title: string;
+  readonly detail: string;
+  readonly request_id: string;
+  readonly errors: readonly FieldError[];
+
+  constructor(status: number, answer: Partial<Omit<ProblemError, "status">>) {
+    super(answer.detail ?? answer.title ?? answer.code ?? "");
+    this.status = status;
+    this.code = answer.code ?? "";
+    this.title = answer.title ?? "";
+    this.detail = answer.detail ?? "";
+    this.request_id = answer.request_id ?? "";
+    this.errors = answer.errors ?? [];
+  }
+}
+
+/** `path` with `query`; values that are null, undefined or "" are left out. */
+export function withQuery(path: string, query: Query = {}): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    const values: readonly unknown[] = Array.isArray(value) ? value : [value];
+    for (const single of values) {
+      if (single !== null && single !== undefined && single !== "") {
+        parameters.append(name, String(single));
+      }
+    }
+  }
+  const text = parameters.toString();
+  return text ? `${path}?${text}` : path;
+}
+
+/** A path of encoded segments: `path("/v1/users", id)`. */
+export function path(start: string, ...segments: string[]): string {
+  return [start, ...segments.map(encodeURIComponent)].join("/");
+}
+
+export function get<T>(address: string, query?: Query, signal?: AbortSignal): Promise<T> {
+  return call<T>("GET", withQuery(address, query), undefined, {}, signal);
+}
+
+/** Every POST carries an Idempotency-Key of its own; `headers` adds for example `If-Match`. */
+export function send<T>(
+  method: "POST" | "PUT" | "PATCH" | "DELETE",
+  address: string,
+  body?: unknown,
+  headers: Record<string, string> = {},
+): Promise<T> {
+  const own = method === "POST" ? { "Idempotency-Key": randomId(), ...headers } : headers;
+  return call<T>(method, address, body, own);
+}
+
+/** `crypto.randomUUID` exists on https and loopback addresses alone. */
+export function randomId(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+async function call<T>(
+  method: string,
+  address: string,
+  body: unknown,
+  headers: Record<string, string>,
+  signal?: AbortSignal,
+): Promise<T> {
+  const key = currentKey();
+  const request: RequestInit = {
+    method,
+    headers: {
+      Accept: "application/json",
+      ...(key ? { Authorization: `Bearer ${key}` } : {}),
+      ...(body === undefined ? {} : { "Content-Type": "application/json" }),
+      ...headers,
+    },
+    credentials: "omit",
+    cache: "no-store",
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    ...(signal ? { signal } : {}),
+  };
+  let answer: Response;
+  try {
+    answer = await fetch(address, request);
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    throw new ProblemError(0, { code: "unreachable" });
+  }
+  const text = await answer.text();
+  const value: unknown = text && isJson(answer) ? JSON.parse(text) : null;
+  if (answer.ok) return value as T;
+  const problem = new ProblemError(answer.status, {
+    request_id: answer.headers.get("X-Request-Id") ?? "",
+    ...(value as Partial<ProblemError> | null),
+  });
+  // The key of this call is no longer good for any other.
+  if (answer.status === 401 && key) forgetKey(key, problem);
+  throw problem;
+}
+
+function isJson(answer: Response): boolean {
+  return /\bjson\b/.test(answer.headers.get("Content-Type") ?? "");
+}

@@ -1,0 +1,129 @@
+import type { ComponentType } from "preact";
+import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+
+import { SignIn } from "./components/sign-in";
+import { Loading } from "./components/states";
+import { href, type Route, useRoute } from "./routing";
+import { currentKey, forgetKey, onKeyChange } from "./session";
+import { type Language, language, onLanguageChange, setLanguage, type SharedKey, t } from "./text";
+
+/** What every page is given. */
+export interface PageProps {
+  /** What follows the page's name in the address. */
+  path: string[];
+  query: URLSearchParams;
+}
+
+type LoadPage = () => Promise<{ default: ComponentType<PageProps> }>;
+
+const PAGES = {
+  overview: () => import("./pages/overview"),
+  people: () => import("./pages/people"),
+  search: () => import("./pages/search"),
+  conversation: () => import("./pages/conversation"),
+  gate: () => import("./pages/gate"),
+  jobs: () => import("./pages/jobs"),
+  graph: () => import("./pages/graph"),
+  forgetting: () => import("./pages/forgetting"),
+  keys: () => import("./pages/keys"),
+  webhooks: () => import("./pages/webhooks"),
+  evaluation: () => import("./pages/evaluation"),
+} satisfies Partial<Record<SharedKey, LoadPage>>;
+
+type PageName = keyof typeof PAGES;
+const NAMES = Object.keys(PAGES) as PageName[];
+const isPage = (name: string): name is PageName => Object.hasOwn(PAGES, name);
+
+export function App() {
+  const [, render] = useReducer((count: number, _: void) => count + 1, 0);
+  useEffect(() => onKeyChange(() => render()), []);
+  useEffect(() => onLanguageChange(() => render()), []);
+  const route = useRoute();
+  const key = currentKey();
+  if (key === null) return <SignIn />;
+  // Another key is another reader: nothing of the last one stays.
+  return <Layout key={key} route={route} />;
+}
+
+function Layout({ route }: { route: Route }) {
+  const name = route.page || "overview";
+  const main = useRef<HTMLElement>(null);
+  const seen = useRef(name);
+  useEffect(() => {
+    document.title = isPage(name) ? `${t(name)} · KeMem` : t("title");
+  });
+  useEffect(() => {
+    // A screen reader goes on with the new page; the first one is read from its top.
+    if (seen.current !== name) main.current?.focus();
+    seen.current = name;
+  }, [name]);
+  return (
+    <>
+      <a class="skip" href="#main" onClick={(event) => { event.preventDefault(); main.current?.focus(); }}>
+        {t("skip")}
+      </a>
+      <header class="top">
+        <a class="brand" href={href("overview")}>KeMem</a>
+        <Navigation current={name} />
+        <div class="top-end">
+          <LanguageSwitch />
+          <button type="button" class="quiet" onClick={() => forgetKey()}>{t("sign_out")}</button>
+        </div>
+      </header>
+      <main id="main" tabIndex={-1} ref={main}>
+        {isPage(name) ? <LoadedPage key={name} name={name} route={route} /> : <p>{t("page_missing")}</p>}
+      </main>
+    </>
+  );
+}
+
+function Navigation({ current }: { current: string }) {
+  return (
+    <nav aria-label={t("navigation")}>
+      <ul>
+        {NAMES.map((name) => (
+          <li key={name}>
+            <a href={href(name)} aria-current={name === current ? "page" : undefined}>{t(name)}</a>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+export function LanguageSwitch() {
+  return (
+    <label class="inline">
+      <span class="hidden">{t("language")}</span>
+      <select value={language()} onChange={(event) => setLanguage(event.currentTarget.value as Language)}>
+        <option value="en" lang="en">English</option>
+        <option value="zh" lang="zh-CN">中文</option>
+      </select>
+    </label>
+  );
+}
+
+function LoadedPage({ name, route }: { name: PageName; route: Route }) {
+  const [state, setState] = useState<{ page: ComponentType<PageProps> | null; failed: boolean }>({
+    page: null,
+    failed: false,
+  });
+  useEffect(() => {
+    let gone = false;
+    const load: LoadPage = PAGES[name];
+    load().then(
+      (module) => gone || setState({ page: module.default, failed: false }),
+      () => gone || setState({ page: null, failed: true }),
+    );
+    return () => { gone = true; };
+  }, [name]);
+  if (state.failed) return <p class="note problem" role="alert">{t("page_failed")}</p>;
+  if (state.page === null) return <Loading />;
+  const Page = state.page;
+  return (
+    <>
+      <h1>{t(name)}</h1>
+      <Page path={route.path} query={route.query} />
+    </>
+  );
+}

@@ -1,0 +1,5 @@
+import { Empty } from "../components/states";
+
+export default function Page() {
+  return <Empty />;
+}

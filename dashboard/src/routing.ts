@@ -1,0 +1,56 @@
+// Addresses after the `#`: `#/people/ana?tab=memories` is the page `people` with the path ["ana"].
+import { useEffect, useState } from "preact/hooks";
+
+export interface Route {
+  page: string;
+  path: string[];
+  query: URLSearchParams;
+}
+
+export function parseRoute(hash: string): Route {
+  const [address = "", query = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
+  const [page = "", ...path] = address.split("/").map(decoded);
+  return { page, path: path.filter((part) => part !== ""), query: new URLSearchParams(query) };
+}
+
+/** An address within the dashboard; parts are encoded, empty query values left out. */
+export function href(
+  page: string,
+  path: readonly string[] = [],
+  query: Record<string, string | number | null | undefined> = {},
+): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== null && value !== undefined && value !== "") parameters.set(name, String(value));
+  }
+  const text = parameters.toString();
+  return `#/${[page, ...path].map(encodeURIComponent).join("/")}${text ? `?${text}` : ""}`;
+}
+
+export function go(address: string): void {
+  location.hash = address;
+}
+
+/** Change the address without a new entry in the browser's history, as for filters. */
+export function replace(address: string): void {
+  history.replaceState(null, "", address);
+  dispatchEvent(new HashChangeEvent("hashchange"));
+}
+
+export function useRoute(): Route {
+  const [route, setRoute] = useState(() => parseRoute(location.hash));
+  useEffect(() => {
+    const update = () => setRoute(parseRoute(location.hash));
+    addEventListener("hashchange", update);
+    return () => removeEventListener("hashchange", update);
+  }, []);
+  return route;
+}
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
+}
