@@ -17,8 +17,8 @@ gc.disable()
 
 from fastapi import FastAPI
 
+from app.conversation.messages.router import anywhere_router, window_router
 from app.conversation.messages.router import router as messages
-from app.conversation.messages.router import search_router, window_router
 from app.conversation.sessions.router import router as sessions
 from app.conversation.sessions.router import state_router as states
 from app.errors import ConfigurationError
@@ -105,7 +105,7 @@ ROUTERS = (
     messages,
     window_router,
     context,
-    search_router,
+    anywhere_router,
     sessions,
     compaction,
     graph,

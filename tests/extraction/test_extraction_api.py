@@ -164,6 +164,11 @@ class TestReading:
         decisions = ok(await client.get("/memories/decisions", params=asked))["items"]
         assert [one["event"] for one in decisions] == ["ADD"]
         assert decisions[0]["evidence"]
+        [memory_id] = {one["memory_id"] for one in decisions}
+        await save(client, "She keeps bees.")
+        on_it = await every_page(client, "/memories/decisions", memory_id=memory_id)
+        assert on_it == decisions
+        assert not await every_page(client, "/memories/decisions", memory_id="mem_none")
 
     async def test_many_messages_are_read_in_order_to_the_end(self, client, worker):
         # A rescue of what leaves the window would read a part of them.

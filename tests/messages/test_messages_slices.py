@@ -1,11 +1,18 @@
-"""GET /v1/sessions/{id}/messages/{id}?offset=&limit=: a long text is read stretch by stretch."""
+"""GET /v1/sessions/{id}/messages/{id}?offset=&limit=: a long text is read stretch by stretch.
+
+And GET /v1/messages/{id}, without the session.
+"""
 
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from httpx import AsyncClient
 
+from app.runtime import Runtime
 from tests.support.api import append, fields, ok, problem
+from tests.support.service import client_of
+from tests.support.tenants import Caller, make_key
 
 TEXT = "你好，world! " * 1_000
 
@@ -82,3 +89,40 @@ async def test_what_is_out_of_bounds_is_refused_by_name(
     for value in bad:
         response = await talk.get("/sessions/s1/messages/m1", params={field: value})
         assert fields(problem(response, 422, "invalid_request")) == [f"query.{field}"]
+
+
+async def test_a_message_is_read_without_its_session(talk: AsyncClient) -> None:
+    whole = ok(await talk.get("/messages/m1"))
+    stretch = ok(await talk.get("/messages/m1", params={"offset": 3, "limit": 5}))
+
+    assert whole == await read(talk, "m1")
+    assert (stretch["session_id"], stretch["content"]) == ("s1", TEXT[3:8])
+    problem(await talk.get("/messages/m3"), 404, "message_not_found")
+
+
+async def test_a_bound_key_reads_only_messages_of_its_user_and_its_agent(
+    talk: AsyncClient, app: FastAPI, runtime: Runtime, acme: Caller
+) -> None:
+    session = ok(await talk.get("/sessions/s1"))
+    await append(talk, "s2", {"message_id": "m9", "role": "user", "content": "Hi."}, user_id="ben")
+    for bound, seen in (
+        ({"user_id": session["user_id"]}, ["m1"]),
+        ({"user_id": "ben"}, ["m9"]),
+        ({"agent_id": session["agent_id"]}, ["m1", "m9"]),
+        ({"user_id": "ben", "agent_id": session["agent_id"]}, ["m9"]),
+    ):
+        caller = await make_key(runtime, acme.tenant_id, "read", **bound)
+        async with client_of(app, caller.key) as client:
+            answers = {one: await client.get(f"/messages/{one}") for one in ("m1", "m9")}
+        assert [one for one, answer in answers.items() if answer.status_code == 200] == seen
+        for one in answers.keys() - seen:
+            problem(answers[one], 404, "message_not_found")
+
+
+async def test_a_key_of_another_agent_reads_none(
+    talk: AsyncClient, app: FastAPI, runtime: Runtime, acme: Caller
+) -> None:
+    ok(await talk.post("/agents", json={"agent_id": "rival", "agent_name": "Rival"}), 201)
+    caller = await make_key(runtime, acme.tenant_id, "read", agent_id="rival")
+    async with client_of(app, caller.key) as client:
+        problem(await client.get("/messages/m1"), 404, "message_not_found")

@@ -241,6 +241,7 @@ OPERATIONS = {
     "PUT /v1/agents/{agent_id}/blocks/{block_id}": Call("write"),
     "DELETE /v1/agents/{agent_id}/blocks/{block_id}": Call("write"),
     "POST /v1/sessions/{session_id}/context": Call("read", {"query": "Munich"}),
+    "GET /v1/messages/{message_id}": Call("read"),
     "POST /v1/messages/search": Call(
         "read", {"query": "Munich", "user_id": "{user_id}", "session_id": "{session_id}"}
     ),

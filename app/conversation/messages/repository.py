@@ -67,6 +67,29 @@ class Traffic(NamedTuple):
     tool_call_id: str | None
 
 
+class AnyMessageRepository:
+    """Messages of whatever session the caller may see. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, access: Access) -> None:
+        self._db = db
+        self._access = access
+
+    async def get(self, message_id: str) -> Message:
+        """By its id, which is unique in the tenant. Raises MessageNotFoundError."""
+        statement = select(Message).where(
+            Message.tenant_id == self._access.tenant_id, Message.message_id == message_id
+        )
+        # A message has the user and the agent of its session.
+        if self._access.user_id is not None:
+            statement = statement.where(Message.user_id == self._access.user_id)
+        if self._access.agent_id is not None:
+            statement = statement.where(Message.agent_id == self._access.agent_id)
+        message = await self._db.scalar(statement)
+        if message is None:
+            raise MessageNotFoundError(message_id)
+        return message
+
+
 class MessageRepository:
     """Messages of one session. Never begins or ends a transaction.
 

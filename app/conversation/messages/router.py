@@ -1,4 +1,4 @@
-"""/v1/sessions/{session_id}/messages and /v1/messages/search."""
+"""/v1/sessions/{session_id}/messages and /v1/messages."""
 
 from typing import Annotated
 
@@ -77,7 +77,7 @@ window_router = APIRouter(
     responses=responses_for(*KEY_ERRORS, SessionNotFoundError),
 )
 
-search_router = APIRouter(
+anywhere_router = APIRouter(
     prefix="/v1/messages", tags=["messages"], responses=responses_for(*KEY_ERRORS)
 )
 
@@ -88,7 +88,7 @@ WindowsDep = Annotated[WindowService, provided(WindowService)]
 SearchDep = Annotated[MessageSearchService, provided(MessageSearchService)]
 
 
-@search_router.post(
+@anywhere_router.post(
     "/search",
     response_model=MessageSearchAnswer,
     responses=responses_for(
@@ -105,6 +105,17 @@ async def search_messages(
     """Find what was said, best first."""
     # Written out at once; the published schema is held against it by the tests.
     return Response(to_json(await service.search(principal, body)), media_type="application/json")
+
+
+@anywhere_router.get("/{message_id}", responses=responses_for(MessageNotFoundError))
+async def get_message_anywhere(
+    message_id: Id,
+    query: Annotated[MessageSliceQuery, Query()],
+    principal: ReaderDep,
+    service: ServiceDep,
+) -> MessageSlice:
+    """Get one message, or a stretch of its text, when its session is not known."""
+    return await service.get_anywhere(principal, message_id, query)
 
 
 @router.post(

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.errors import MessageNotFoundError
-from app.conversation.messages.repository import MessageRepository
+from app.conversation.messages.repository import AnyMessageRepository, MessageRepository
 from app.conversation.messages.schemas import (
     MessageDelete,
     MessageQuery,
@@ -70,6 +70,19 @@ class MessageService:
         async with self._work.read(principal) as db:
             await SessionRepository(db, principal.access).get(session_id)
             message = await MessageRepository(db, principal.access, session_id).get(message_id)
+            return MessageSlice.of(MessageRead.model_validate(message), query)
+
+    async def get_anywhere(
+        self, principal: Principal, message_id: str, query: MessageSliceQuery
+    ) -> MessageSlice:
+        """A message, whatever its session, or a stretch of its text.
+
+        Raises:
+            MessageNotFoundError: there is none for this caller.
+
+        """
+        async with self._work.read(principal) as db:
+            message = await AnyMessageRepository(db, principal.access).get(message_id)
             return MessageSlice.of(MessageRead.model_validate(message), query)
 
     async def list_messages(

@@ -215,6 +215,7 @@ class DecisionRepository:
         user_id: str | None,
         verdict: str | None,
         code: str | None,
+        memory_id: str | None = None,
         job_id: str | None = None,
         extraction_id: str | None = None,
         start: tuple[datetime, str] | None,
@@ -228,6 +229,8 @@ class DecisionRepository:
             statement = statement.where(GateDecision.verdict == verdict)
         if code is not None:
             statement = statement.where(literal(code) == func.any(GateDecision.codes))
+        if memory_id is not None:
+            statement = statement.where(GateDecision.memory_id == memory_id)
         if job_id is not None:
             statement = statement.where(GateDecision.job_id == job_id)
         if extraction_id is not None:

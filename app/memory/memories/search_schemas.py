@@ -275,6 +275,7 @@ class DecisionRead(ReadSchema):
 
 class DecisionQuery(PageQuery):
     user_id: Id | None = None
+    memory_id: Id | None = Field(default=None, description="Only verdicts on this memory.")
     verdict: Literal["accepted", "rejected"] | None = None
     code: Kind | None = None
     job_id: Id | None = None
