@@ -81,6 +81,20 @@ class TestRoundTrips:
             assert answer["pressure"]["compaction_job_id"] is not None
             assert wire.round_trips - before == KEY + 4
 
+    async def test_checkpoint_costs_one_more(self, acme: Caller, dsn: str) -> None:
+        policy = {"checkpoint_every": 1}
+        async with asking(dsn, acme) as (wire, client):
+            ok(await client.patch("/agents/default", json={"window_policy": policy},
+                                  headers={"If-Match": "2"}))  # fmt: skip
+            for number in range(2):
+                await append(client, f"warm-kept-{number}", *BATCHES["two"])
+                await append(client, f"warm-kept-{number}", *BATCHES["two"])
+            before = wire.round_trips
+            await append(client, "warm-kept-0", *BATCHES["two"])
+            assert wire.round_trips - before == KEY + 5
+            made = await every_page(client, "/sessions/warm-kept-0/checkpoints")
+        assert [one["message_seq"] for one in made] == [6, 4, 2]
+
     async def test_new_session_costs_little_more(self, acme: Caller, dsn: str) -> None:
         async with asking(dsn, acme) as (wire, client):
             before = wire.round_trips

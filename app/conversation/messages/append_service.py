@@ -271,7 +271,12 @@ class AppendService:
         every, last = policy.checkpoint_every, session.last_sequence_no
         if every and last // every != (last - len(found.rows)) // every:
             await store.checkpoint(
-                db, access, session_id, reason="periodic", creator=principal.key_id
+                db,
+                access,
+                session_id,
+                reason="periodic",
+                creator=principal.key_id,
+                now=session.now,
             )
         return version
 

@@ -4,7 +4,7 @@ Sessions, messages and compaction get a `CheckpointStore` and know no more of it
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -72,8 +72,12 @@ class CheckpointStore(Protocol):
         *,
         reason: StateReason,
         creator: str | None,
+        now: datetime | None = None,
     ) -> str | None:
         """Store the present state of the session.
+
+        Args:
+            now: PostgreSQL's clock, where the caller has read it in this transaction.
 
         Returns:
             The id of the checkpoint; None for a session in which nothing has happened.

@@ -29,6 +29,7 @@ from app.platform.database.base import new_id
 from app.platform.database.engine import clock_of
 from app.platform.database.keyset import after
 from app.platform.values.json_objects import same_json
+from app.prompting.checkpoints.automatic_sql import LISTED
 from app.prompting.checkpoints.errors import (
     ApprovalDecidedError,
     ApprovalNotFoundError,
@@ -37,9 +38,6 @@ from app.prompting.checkpoints.errors import (
 from app.prompting.checkpoints.models import Approval
 
 ROWS = 1000
-
-LISTED = 100
-"""Most waiting calls that a checkpoint lists, as many as a request may give."""
 
 # By the database's clock, which also set the time of expiry.
 _STATUS = case(

@@ -3,16 +3,16 @@ transactions.
 """
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.sessions.checkpoint_store import AwaitedCall
 from app.conversation.sessions.schemas import StateReason
 from app.identity.tenants.access import Access
+from app.platform.database.engine import clock_of
 from app.prompting.checkpoints.approval_repository import ApprovalRepository
-from app.prompting.checkpoints.models import Checkpoint
-from app.prompting.checkpoints.repository import CheckpointDraft, CheckpointRepository
+from app.prompting.checkpoints.repository import CheckpointRepository
 
 
 async def add_automatic(
@@ -22,25 +22,22 @@ async def add_automatic(
     *,
     reason: StateReason,
     creator: str | None,
+    now: datetime | None = None,
     keep: str | None = None,
-) -> Checkpoint | None:
+) -> str | None:
     """Add an automatic checkpoint of a locked session, and delete the oldest beyond the limit.
 
     Args:
+        now: PostgreSQL's clock, where the caller has read it.
         keep: id of a checkpoint that stays, however old it is.
 
     Returns:
-        The checkpoint; None for a session in which nothing has happened.
+        The id of the checkpoint; None for a session in which nothing has happened.
 
     """
-    checkpoints = CheckpointRepository(db, access, session_id)
-    waiting = await ApprovalRepository(db, access, session_id).waiting()
-    made = await checkpoints.add(
-        CheckpointDraft(reason, creator, contents_of(pending_tool_calls=waiting))
+    return await CheckpointRepository(db, access, session_id).add_automatic(
+        reason, creator, contents_of(), now=now or await clock_of(db), keep=keep
     )
-    if made is not None:
-        await checkpoints.prune(periodic=reason == "periodic", keep=keep)
-    return made
 
 
 def contents_of(**parts: object) -> dict[str, object]:
@@ -65,15 +62,10 @@ class SessionCheckpointStore:
         *,
         reason: StateReason,
         creator: str | None,
+        now: datetime | None = None,
     ) -> str | None:
-        """Add a checkpoint of the session as this transaction sees it.
-
-        Returns:
-            The id of the checkpoint; None for a session in which nothing has happened.
-
-        """
-        made = await add_automatic(db, access, session_id, reason=reason, creator=creator)
-        return None if made is None else made.checkpoint_id
+        """Add a checkpoint of the session as this transaction sees it, as `add_automatic` does."""
+        return await add_automatic(db, access, session_id, reason=reason, creator=creator, now=now)
 
     async def ask(
         self,

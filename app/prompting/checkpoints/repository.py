@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from pydantic_core import to_json
 from sqlalchemy import (
     ColumnElement,
     ScalarResult,
@@ -26,14 +27,16 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, Range, insert
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import aliased, defer
+from sqlalchemy.orm import defer
 from sqlalchemy.orm.interfaces import ORMOption
 
 from app.conversation.sessions.models import Session, SessionState
 from app.conversation.sessions.schemas import StateReason
 from app.identity.tenants.access import Access
 from app.platform.database.base import new_id
+from app.platform.database.engine import driver_of
 from app.platform.database.keyset import after
+from app.prompting.checkpoints.automatic_sql import ADD_AUTOMATIC
 from app.prompting.checkpoints.errors import CheckpointNotFoundError, CheckpointParentNotFoundError
 from app.prompting.checkpoints.models import Checkpoint, CheckpointArchive
 from app.prompting.compaction.models import SessionSummary
@@ -53,13 +56,6 @@ def set_aside_after(
     since = [Range(message_seq + 1, last_sequence_no + 1)] if last_sequence_no > message_seq else []
     return [*before, *since]
 
-
-AUTOMATIC_CHECKPOINTS = 50
-"""Most automatic checkpoints of a session; those that a caller asked for are not limited."""
-
-PERIODIC_CHECKPOINTS = 10
-"""Of these, most that were made as messages came. A crash goes back to the newest; more of them
-would leave no room for those that stand before a compaction or a restore."""
 
 Kept = Checkpoint | CheckpointArchive
 
@@ -93,11 +89,8 @@ class CheckpointRepository:
     def _of(self, table: type[Kept]) -> ColumnElement[bool]:
         return and_(table.tenant_id == self._tenant_id, table.session_id == self._session_id)
 
-    async def add(self, draft: CheckpointDraft) -> Checkpoint | None:
-        """Add a checkpoint of the session as this transaction sees it.
-
-        Of automatic checkpoints only the newest are kept, and none of a session in
-        which nothing has happened: then the answer is None.
+    async def add(self, draft: CheckpointDraft) -> Checkpoint:
+        """Add the checkpoint that a caller asked for, of the session as this transaction sees it.
 
         Raises:
             CheckpointParentNotFoundError: the session and namespace have no such checkpoint.
@@ -117,14 +110,10 @@ class CheckpointRepository:
             )
             .where(Session.tenant_id == self._tenant_id, Session.session_id == self._session_id)
         )
-        if draft.reason not in {"manual", "before_restore"}:
-            chosen = chosen.where(
-                (Session.last_sequence_no > 0) | (values["state"] != literal({}, JSONB))
-            )
-        made: Checkpoint | None = await self._db.scalar(
+        made = await self._db.scalars(
             insert(Checkpoint).from_select(list(values), chosen).returning(Checkpoint)
         )
-        return made
+        return made.one()
 
     async def _check_parent(self, parent_id: str, namespace: str) -> None:
         """Raises CheckpointParentNotFoundError."""
@@ -136,38 +125,39 @@ class CheckpointRepository:
                 return
         raise CheckpointParentNotFoundError(parent_id)
 
-    async def prune(self, *, periodic: bool, keep: str | None = None) -> None:
-        """Delete automatic checkpoints but the newest and those with successors.
+    async def add_automatic(
+        self,
+        reason: StateReason,
+        creator: str | None,
+        contents: Mapping[str, Any],
+        *,
+        now: datetime,
+        keep: str | None,
+    ) -> str | None:
+        """Add a checkpoint of the session with the calls that wait, and delete automatic ones
+        beyond the limit, but for those with successors.
 
         Args:
-            periodic: those that were made as messages came; else all others.
+            contents: without the calls that wait.
+            now: PostgreSQL's clock.
             keep: id of a checkpoint that stays in any case.
 
+        Returns:
+            The id of the checkpoint; None for a session in which nothing has happened.
+
         """
-        child = aliased(Checkpoint)
-        same = Checkpoint.reason == "periodic" if periodic else Checkpoint.reason != "periodic"
-        most = PERIODIC_CHECKPOINTS if periodic else AUTOMATIC_CHECKPOINTS
-        old = (
-            select(Checkpoint.checkpoint_id)
-            .where(
-                self._of(Checkpoint),
-                same,
-                Checkpoint.reason != "manual",
-                Checkpoint.checkpoint_id != (keep or ""),
-            )
-            .order_by(Checkpoint.create_time.desc(), Checkpoint.checkpoint_id.desc())
-            .offset(most)
+        made: str | None = await (await driver_of(self._db)).fetchval(
+            ADD_AUTOMATIC,
+            self._tenant_id,
+            self._session_id,
+            new_id("chk"),
+            reason,
+            creator,
+            to_json(contents).decode(),
+            now,
+            keep or "",
         )
-        followed = exists().where(
-            child.tenant_id == self._tenant_id,
-            child.session_id == Checkpoint.session_id,
-            child.parent_id == Checkpoint.checkpoint_id,
-        )
-        await self._db.execute(
-            delete(Checkpoint)
-            .where(self._of(Checkpoint), Checkpoint.checkpoint_id.in_(old), ~followed)
-            .execution_options(synchronize_session=False)
-        )
+        return made
 
     async def get(self, checkpoint_id: str) -> Kept:
         """A checkpoint, live or archived. Raises CheckpointNotFoundError."""

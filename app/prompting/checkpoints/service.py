@@ -207,7 +207,7 @@ class CheckpointService:
             shown = CheckpointRestored(
                 checkpoint_id=checkpoint_id,
                 session_id=session_id,
-                before_restore_id=before.checkpoint_id,
+                before_restore_id=before,
                 message_seq=wanted.message_seq,
                 last_sequence_no=session.last_sequence_no,
                 in_context_from=session.in_context_from,
