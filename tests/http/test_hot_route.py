@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Annotated, Any
 
 import pytest
-from fastapi import APIRouter, Depends, FastAPI, Path, Query, Request, Response
+from fastapi import APIRouter, Depends, FastAPI, Header, Path, Query, Request, Response
 from fastapi.routing import APIRoute
 from httpx import ASGITransport, AsyncClient
 from pydantic import BaseModel, Field
@@ -32,6 +32,25 @@ async def caller(request: Request) -> str:
 async def answer(body: Asked, name: Annotated[str, Depends(caller)]) -> Response:
     # A lone surrogate is a text in JSON, and none in an answer.
     return Response(ascii(f"{name} {body.text} {body.limit}"))
+
+
+class Wanted(BaseModel):
+    loud: bool = False
+
+
+async def noted(
+    request: Request, note: Annotated[str | None, Header(alias="X-Note", max_length=3)] = None
+) -> str | None:
+    return note and f"{note} {request.url.path[-1]}"
+
+
+async def answer_noted(
+    body: Asked,
+    query: Annotated[Wanted, Query()],
+    name: Annotated[str, Depends(caller)],
+    note: Annotated[str | None, Depends(noted)],
+) -> Response:
+    return Response(f"{name} {body.text} {query.loud} {note}")
 
 
 async def answer_at(
@@ -65,6 +84,8 @@ async def client() -> Any:
     router = APIRouter(prefix="/in")
     router.add_api_route("/hot", answer, methods=["POST"], route_class_override=Hot)
     router.add_api_route("/ordinary", answer, methods=["POST"])
+    router.add_api_route("/noted/hot", answer_noted, methods=["POST"], route_class_override=Hot)
+    router.add_api_route("/noted/oot", answer_noted, methods=["POST"])
     router.add_api_route("/hot/{place}", answer_at, methods=["POST"], route_class_override=Hot)
     router.add_api_route("/ordinary/{place}", answer_at, methods=["POST"])
     app = FastAPI()
@@ -133,11 +154,39 @@ async def test_parameter_of_the_path_is_read_as_by_an_ordinary_route(
     assert (hot.status_code, hot.text) == (ordinary.status_code, ordinary.text)
 
 
+@pytest.mark.parametrize(
+    ("query", "headers", "read"),
+    [
+        ("", {}, 0),
+        ("", {"x-note": "abc"}, 0),
+        ("", {"x-note": "abcd"}, 1),
+        ("?loud=true", {"x-note": "abc"}, 1),
+        ("?loud=maybe", {}, 1),
+        ("?other=1", {}, 1),
+    ],
+)
+@pytest.mark.parametrize("known", [{"caller": "ana"}, {}])
+async def test_header_and_query_are_read_as_by_an_ordinary_route(
+    client: AsyncClient, query: str, headers: dict[str, str], read: int, known: dict[str, str]
+) -> None:
+    before = Ordinary.read
+    content = b'{"text": "tea"}'
+    (hot, often), (ordinary, once) = [
+        await _asking(client, f"/noted/{kind}{query}", content, JSON | headers | known)
+        for kind in ("hot", "oot")
+    ]
+    assert Ordinary.read - before == read
+    assert (hot.status_code, hot.text) == (ordinary.status_code, ordinary.text)
+    assert often == once
+
+
 async def test_schema_is_the_one_of_an_ordinary_route(client: AsyncClient) -> None:
     paths = (await client.get("http://test/openapi.json")).json()["paths"]
-    hot, ordinary = (paths[f"/in/{name}"]["post"] for name in ("hot", "ordinary"))
-    assert hot["requestBody"] == ordinary["requestBody"]
-    assert hot["responses"] == ordinary["responses"]
+    for pair in (("hot", "ordinary"), ("noted/hot", "noted/oot")):
+        hot, ordinary = (paths[f"/in/{name}"]["post"] for name in pair)
+        assert hot["requestBody"] == ordinary["requestBody"]
+        assert hot["responses"] == ordinary["responses"]
+        assert hot.get("parameters") == ordinary.get("parameters")
 
 
 async def nested(name: Annotated[str, Depends(caller)]) -> str:
@@ -156,7 +205,22 @@ async def of_no_body(name: Annotated[str, Depends(caller)]) -> Response:
     return Response(name)
 
 
-@pytest.mark.parametrize("endpoint", [of_a_dependency, of_a_parameter, of_no_body])
+async def demanding(request: Request, note: Annotated[str, Header()]) -> str:
+    return note + request.url.path
+
+
+async def of_a_required_header(body: Asked, name: Annotated[str, Depends(demanding)]) -> Response:
+    return Response(body.text + name)
+
+
+async def of_its_own_header(body: Asked, note: Annotated[str, Header()] = "") -> Response:
+    return Response(body.text + note)
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [of_a_dependency, of_a_parameter, of_no_body, of_a_required_header, of_its_own_header],
+)
 def test_route_that_takes_more_is_refused(endpoint: Any) -> None:
     with pytest.raises(TypeError):
         APIRouter().add_api_route("/", endpoint, methods=["POST"], route_class_override=HotRoute)

@@ -59,6 +59,7 @@ from app.identity.tenants.principal import (
 from app.identity.users.errors import UserNotFoundError, UserRequiredError
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.platform.http.dependencies import provided
+from app.platform.http.hot_route import HotRoute
 from app.platform.http.problems import responses_for
 from app.platform.plugins.errors import ProcessorFailedError
 from app.platform.values.fields import Id
@@ -118,8 +119,27 @@ async def get_message_anywhere(
     return await service.get_anywhere(principal, message_id, query)
 
 
-@router.post(
+async def append_messages(
+    session_id: Id,
+    body: MessageAppend,
+    principal: WriterDep,
+    service: AppendsDep,
+    key: IdempotencyKeyDep,
+) -> Response:
+    """Append 1 to 100 messages; a new session is opened on first use."""
+    appended = await service.append(principal, session_id, body, key=key)
+    # Written out at once; the published schema is held against it by the tests.
+    return Response(
+        to_json(appended, by_alias=True),
+        status_code=201 if appended.created else 200,
+        media_type="application/json",
+    )
+
+
+router.add_api_route(
     "",
+    append_messages,
+    methods=["POST"],
     status_code=201,
     response_model=MessageAppended,
     responses={
@@ -145,22 +165,8 @@ async def get_message_anywhere(
             *IDEMPOTENCY_ERRORS,
         ),
     },
+    route_class_override=HotRoute,
 )
-async def append_messages(
-    session_id: Id,
-    body: MessageAppend,
-    principal: WriterDep,
-    service: AppendsDep,
-    key: IdempotencyKeyDep,
-) -> Response:
-    """Append 1 to 100 messages; a new session is opened on first use."""
-    appended = await service.append(principal, session_id, body, key=key)
-    # Written out at once; the published schema is held against it by the tests.
-    return Response(
-        to_json(appended, by_alias=True),
-        status_code=201 if appended.created else 200,
-        media_type="application/json",
-    )
 
 
 @router.get("", responses=responses_for(MessageNotFoundError, InvalidCursorError))

@@ -123,8 +123,26 @@ CreationDep = Annotated[MemoryCreation, provided(MemoryCreation)]
 ServiceDep = Annotated[MemoryService, provided(MemoryService)]
 
 
-@router.post(
+async def add_memory(
+    body: MemoryCreate,
+    query: Annotated[AddQuery, Query()],
+    principal: WriterDep,
+    service: CreationDep,
+    key: IdempotencyKeyDep,
+) -> Response:
+    """Remember what messages say; with `infer` false the messages as they stand."""
+    if query.async_:
+        accepted = await service.order(principal, body, key=key)
+        return Response(accepted.model_dump_json(), 202, media_type="application/json")
+    added, status = await service.add(principal, body, key=key)
+    # Written out at once, as hits of a search are: a hundred memories would be validated again.
+    return Response(added.model_dump_json(), status, media_type="application/json")
+
+
+router.add_api_route(
     "",
+    add_memory,
+    methods=["POST"],
     status_code=201,
     response_model=MemoryAdded,
     responses={
@@ -143,21 +161,8 @@ ServiceDep = Annotated[MemoryService, provided(MemoryService)]
             *IDEMPOTENCY_ERRORS,
         ),
     },
+    route_class_override=HotRoute,
 )
-async def add_memory(
-    body: MemoryCreate,
-    query: Annotated[AddQuery, Query()],
-    principal: WriterDep,
-    service: CreationDep,
-    key: IdempotencyKeyDep,
-) -> Response:
-    """Remember what messages say; with `infer` false the messages as they stand."""
-    if query.async_:
-        accepted = await service.order(principal, body, key=key)
-        return Response(accepted.model_dump_json(), 202, media_type="application/json")
-    added, status = await service.add(principal, body, key=key)
-    # Written out at once, as hits of a search are: a hundred memories would be validated again.
-    return Response(added.model_dump_json(), status, media_type="application/json")
 
 
 @router.post(

@@ -1,13 +1,15 @@
 """Routes that are asked so often that reading the request must cost little.
 
 FastAPI parses the header of the content type as an e-mail's, walks the tree of dependencies and
-copies what it finds, for every request anew. A hot route has a body, parameters of its path and
-dependencies of the request alone, and answers with a `Response`: it reads them itself. Whatever is
-not as it should be goes to FastAPI, which says what is wrong: errors and the published schema are
-the same.
+copies what it finds, for every request anew. A hot route has a body, parameters of its path,
+dependencies of the request and its headers, and answers with a `Response`: it reads them itself.
+What it may be asked with in the query has defaults, which stand for a request without one. Whatever
+is not as it should be goes to FastAPI, which says what is wrong: errors and the published schema
+are the same.
 """
 
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from fastapi import Request, Response
@@ -18,13 +20,15 @@ from pydantic_core import from_json
 from typing_extensions import override
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
+Parameters = Sequence[tuple[str, str, Callable[[Any], tuple[Any, Any]]]]
+"""Each an argument, its name in the request, and what validates it."""
 
 JSON: Final = "application/json"
 
 
 class HotRoute(APIRoute):
-    """A route with a JSON body, parameters of its path, dependencies that take the request, and
-    nothing else.
+    """A route with a JSON body, parameters of its path, a query that may be left out, dependencies
+    that take the request and its headers, and nothing else.
     """
 
     @override
@@ -38,15 +42,16 @@ class HotRoute(APIRoute):
         ordinary = super().get_route_handler()
         dependencies = _dependencies(self.dependant)
         body_name, body_model = _body(self.dependant)
-        parameters = [(one.name, one.alias, one.validate) for one in self.dependant.path_params]
+        parameters = _parameters(self.dependant.path_params)
+        unasked = _unasked(self.dependant)
 
         async def handle(request: Request) -> Response:
             content = None
-            if request.headers.get("content-type") == JSON:
+            if request.headers.get("content-type") == JSON and not request.scope["query_string"]:
                 content = _parsed(await request.body())
             if not isinstance(content, dict):
                 return await ordinary(request)
-            values: dict[str, Any] = {}
+            values = dict(unasked)
             for name, alias, validate in parameters:
                 values[name], errors = validate(request.path_params[alias])
                 if errors:
@@ -55,9 +60,12 @@ class HotRoute(APIRoute):
                 values[body_name] = body_model.model_validate(content)
             except ValidationError:
                 return await ordinary(request)
+            found = [_headers(each.headers, request) for each in dependencies]
+            if None in found:
+                return await ordinary(request)
             # Last: they count the request, and FastAPI would have them count it again.
-            for name, find in dependencies:
-                values[name] = await find(request)
+            for each, headers in zip(dependencies, found, strict=True):
+                values[each.name] = await each.find(request, **(headers or {}))
             answer: Response = await self.endpoint(**values)
             return answer
 
@@ -72,21 +80,62 @@ def _parsed(body: bytes) -> Any:
         return None
 
 
-def _dependencies(dependant: Dependant) -> list[tuple[str, Callable[[Request], Awaitable[Any]]]]:
+@dataclass(frozen=True, slots=True)
+class _Dependency:
+    """What fills an argument of the route, and the headers that it takes besides the request."""
+
+    name: str
+    find: Callable[..., Awaitable[Any]]
+    headers: Parameters
+
+
+def _dependencies(dependant: Dependant) -> list[_Dependency]:
     found = []
     for one in dependant.dependencies:
         if one.name is None or one.call is None or one.request_param_name != "request":
             raise TypeError(f"{one.call} is no dependency of a hot route")
-        if one.dependencies or one.query_params or one.header_params or one.body_params:
-            raise TypeError(f"{one.call} takes more than the request")
-        found.append((one.name, one.call))
+        if one.dependencies or one.query_params or one.body_params or one.cookie_params:
+            raise TypeError(f"{one.call} takes more than the request and headers")
+        if any(field.field_info.is_required() for field in one.header_params):
+            raise TypeError(f"{one.call} takes a header that may be missing")
+        found.append(_Dependency(one.name, one.call, _parameters(one.header_params)))
     return found
 
 
+def _parameters(fields: Iterable[Any]) -> Parameters:
+    return [(field.name, field.alias, field.validate) for field in fields]
+
+
+def _headers(parameters: Parameters, request: Request) -> dict[str, Any] | None:
+    """The given headers by argument; None where one is not as it should be."""
+    values = {}
+    for name, alias, validate in parameters:
+        value = request.headers.get(alias)
+        if value is not None:
+            values[name], errors = validate(value)
+            if errors:
+                return None
+    return values
+
+
+def _unasked(dependant: Dependant) -> dict[str, Any]:
+    """What a request without a query asks, by argument."""
+    values = {}
+    for field in dependant.query_params:
+        model = field.field_info.annotation
+        if isinstance(model, type) and issubclass(model, BaseModel):
+            values[field.name] = model()
+        elif field.field_info.is_required():
+            raise TypeError(f"{field.name} has no default")
+        else:
+            values[field.name] = field.get_default()
+    return values
+
+
 def _body(dependant: Dependant) -> tuple[str, type[BaseModel]]:
-    others = (dependant.query_params, dependant.header_params, dependant.cookie_params)
+    others = (dependant.header_params, dependant.cookie_params)
     if len(dependant.body_params) != 1 or any(others):
-        raise TypeError("a hot route has a body, parameters of its path and nothing else")
+        raise TypeError("a hot route has a body, and takes no header or cookie itself")
     [field] = dependant.body_params
     model = field.field_info.annotation
     if not (isinstance(model, type) and issubclass(model, BaseModel)):
