@@ -13,5 +13,15 @@ export default defineConfig({
     target: "es2022",
     sourcemap: false,
     reportCompressedSize: false,
+    rolldownOptions: {
+      output: {
+        // A page's file changes with the page and with what all share, but not with other pages.
+        codeSplitting: {
+          groups: [
+            { name: "shared", test: /node_modules.preact|src.(api|load|routing|session|text)\.ts$|src.text.(en|zh)\.ts$|src.components.(?!chart)/ },
+          ],
+        },
+      },
+    },
   },
 });

@@ -7,8 +7,6 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import replace
 from time import monotonic
 
-import uvicorn
-from fastapi import FastAPI
 from httpx import AsyncClient
 from starlette.types import Message
 
@@ -19,27 +17,8 @@ from tests.exports.exports_support import many, reading
 from tests.support.api import append
 from tests.support.model_service import app_of
 from tests.support.patience import PATIENCE
-from tests.support.service import client_of
+from tests.support.service import client_of, listening
 from tests.support.tenants import Caller
-from tests.support.working import until
-
-
-@asynccontextmanager
-async def listening(application: FastAPI) -> AsyncIterator[int]:
-    """A service behind a real socket of this machine; its port."""
-    config = uvicorn.Config(
-        application.state.reached, port=0, lifespan="off", log_config=None,
-        timeout_graceful_shutdown=1,
-    )  # fmt: skip
-    server = uvicorn.Server(config)
-    with closing(config.bind_socket()) as held:
-        running = asyncio.create_task(server.serve([held]))
-        await until(lambda: server.started)
-        try:
-            yield held.getsockname()[1]
-        finally:
-            server.should_exit = True
-            await running
 
 
 @asynccontextmanager

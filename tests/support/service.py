@@ -4,12 +4,13 @@ import asyncio
 import contextlib
 import tempfile
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from datetime import timedelta
 from pathlib import Path
 from typing import Final
 from urllib.parse import parse_qs, quote, urlsplit, urlunsplit
 
+import uvicorn
 from asgi_lifespan import LifespanManager
 from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
@@ -53,6 +54,25 @@ def client_of(app: FastAPI, key: str | None) -> AsyncClient:
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
     transport = ASGITransport(app.state.reached, raise_app_exceptions=False)
     return AsyncClient(transport=transport, base_url="http://test/v1", headers=headers, timeout=60)
+
+
+@asynccontextmanager
+async def listening(application: FastAPI) -> AsyncIterator[int]:
+    """A service behind a real socket of this machine; its port."""
+    config = uvicorn.Config(
+        application.state.reached, port=0, lifespan="off", log_config=None,
+        timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    server = uvicorn.Server(config)
+    with closing(config.bind_socket()) as held:
+        running = asyncio.create_task(server.serve([held]))
+        while not server.started:  # noqa: ASYNC110 (uvicorn tells nobody)
+            await asyncio.sleep(0.01)
+        try:
+            yield held.getsockname()[1]
+        finally:
+            server.should_exit = True
+            await running
 
 
 class Wire:

@@ -1,0 +1,59 @@
+"""A browser on the service. Tests that need one are left out, and say so, where there is none."""
+
+from collections.abc import AsyncIterator
+
+import pytest
+from fastapi import FastAPI
+from playwright.async_api import Browser, BrowserContext, Page
+
+from tests.support.dashboard import AXE, Watch, browser_at, context_of, find_chromium, open_page
+from tests.support.service import listening
+from tests.support.tenants import Caller
+
+
+@pytest.fixture(scope="session")
+async def browser() -> AsyncIterator[Browser]:
+    """One in each process of tests."""
+    executable = find_chromium()
+    if executable is None:
+        pytest.skip("Left out: no Chromium is installed (Debian: apt-get install chromium).")
+    async with browser_at(executable) as opened:
+        yield opened
+
+
+@pytest.fixture
+async def address(app: FastAPI) -> AsyncIterator[str]:
+    """Where the service of the tests listens."""
+    async with listening(app) as port:
+        yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def watch(address: str) -> Watch:
+    """What the browser of this test complains about; it fails at the end."""
+    return Watch(address)
+
+
+@pytest.fixture
+async def context(
+    browser: Browser, address: str, acme: Caller, watch: Watch
+) -> AsyncIterator[BrowserContext]:
+    """A browser profile whose tabs are signed in as an admin of `acme`."""
+    async with context_of(browser, address, acme.key, watch) as opened:
+        yield opened
+    watch.check()
+
+
+@pytest.fixture
+async def page(context: BrowserContext) -> Page:
+    """The dashboard, signed in as an admin of `acme`; `open_page(page, "#/keys")` goes on."""
+    opened = await context.new_page()
+    await open_page(opened, "")
+    return opened
+
+
+@pytest.fixture
+def has_axe() -> None:
+    """For tests that call `axe`."""
+    if not AXE.exists():
+        pytest.skip("Left out: axe-core is not installed (npm ci in dashboard/).")

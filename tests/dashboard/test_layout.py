@@ -1,0 +1,95 @@
+"""The frame around all pages: signing in and out, navigation, language, narrow screens."""
+
+import re
+
+import pytest
+from playwright.async_api import Browser, Page, expect
+
+from tests.support.dashboard import Watch, axe, context_of, open_page, settled
+from tests.support.tenants import Caller
+
+PAGES = (
+    "overview", "people", "search", "conversation", "gate", "jobs", "graph", "forgetting", "keys",
+    "webhooks", "evaluation",
+)  # fmt: skip
+
+
+async def test_pasted_key_signs_in_this_tab_alone(
+    browser: Browser, address: str, acme: Caller, watch: Watch
+) -> None:
+    async with context_of(browser, address, None, watch) as context:
+        page = await context.new_page()
+        await page.goto("/dashboard#/keys")
+        await page.get_by_label("Key", exact=True).fill(f" {acme.key} ")
+        await page.get_by_role("button", name="Sign in").click()
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Keys")
+        assert await page.evaluate("JSON.stringify(localStorage)") == "{}"
+        assert await context.cookies() == []
+
+        another = await context.new_page()
+        await another.goto("/dashboard#/keys")
+        await expect(another.get_by_role("button", name="Sign in")).to_be_visible()
+    watch.check()
+
+
+async def test_signing_out_leaves_no_key(page: Page) -> None:
+    await page.get_by_role("button", name="Sign out").click()
+
+    await expect(page.get_by_role("button", name="Sign in")).to_be_visible()
+    assert await page.evaluate("sessionStorage.getItem('kemem.key')") is None
+
+
+async def test_keyboard_reaches_every_page(page: Page) -> None:
+    await page.locator("body").press("Tab")
+    await expect(page.get_by_text("Skip to the content")).to_be_focused()
+    links = page.get_by_role("navigation").get_by_role("link")
+    assert await links.count() == len(PAGES)
+    for place, name in enumerate(PAGES):
+        await links.nth(place).focus()
+        await page.keyboard.press("Enter")
+        await expect(page).to_have_url(re.compile(f"#/{name}$"))
+        await expect(links.nth(place)).to_have_attribute("aria-current", "page")
+        await expect(page.get_by_role("main")).to_be_focused() if place else None
+        await settled(page)
+
+
+async def test_unknown_page_is_named(page: Page) -> None:
+    await page.goto("/dashboard#/nothing")
+
+    await expect(page.get_by_role("main")).to_have_text("There is no such page.")
+
+
+async def test_language_is_switched_and_kept(page: Page) -> None:
+    await page.get_by_label("Language").select_option("zh")
+
+    await expect(page.get_by_role("heading", level=1)).to_have_text("概览")
+    assert await page.evaluate("document.documentElement.lang") == "zh-CN"
+    await page.reload()
+    await expect(page.get_by_role("link", name="密钥")).to_be_visible()
+
+
+async def test_browser_in_chinese_begins_in_chinese(
+    browser: Browser, address: str, acme: Caller, watch: Watch
+) -> None:
+    async with context_of(browser, address, acme.key, watch, locale="zh-CN") as context:
+        page = await context.new_page()
+        await open_page(page, "#/webhooks")
+        await expect(page.get_by_role("button", name="退出登录")).to_be_visible()
+    watch.check()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+async def test_narrow_screens_need_no_scrolling_sideways(
+    browser: Browser, address: str, acme: Caller, watch: Watch, scheme: str, has_axe: None
+) -> None:
+    size = {"width": 360, "height": 740}
+    async with context_of(
+        browser, address, acme.key, watch, viewport=size, color_scheme=scheme
+    ) as context:
+        page = await context.new_page()
+        for name in PAGES:
+            await open_page(page, f"#/{name}")
+            wide = await page.evaluate("document.documentElement.scrollWidth")
+            assert wide <= 360, name
+            await axe(page)
+    watch.check()
