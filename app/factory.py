@@ -32,6 +32,7 @@ from app.identity.agents.service import AgentCreation, AgentService
 from app.identity.erasure import Eraser
 from app.identity.projects.service import ProjectService
 from app.identity.tenants.service import Identification, TenantService
+from app.identity.tenants.sign_in_service import SignInService
 from app.identity.usage.ledger import ModelLedger
 from app.identity.usage.service import ModelNames, UsageService
 from app.identity.users.service import UserService
@@ -247,6 +248,9 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         RateLimits: lambda _, at: at.rate_limits,
         TenantService: lambda _, at: TenantService(
             at.work, at.catalogue, at.now, at.processing.allowed
+        ),
+        SignInService: lambda factory, at: SignInService(
+            at.work, factory.get(TenantService), at.now
         ),
         AgentService: _agents,
         UserService: lambda _, at: UserService(at.work, auto_create=at.settings.auto_create),

@@ -6,15 +6,17 @@ from typing import Final
 
 import structlog
 
-from app.cli.first_key import ensure_key, key_file
+from app.cli.first_key import SCOPES, TENANT, ensure_key, key_file
 from app.cli.options import data_dir_of, with_kept_key
 from app.errors import ConfigurationError
+from app.factory import Factory
+from app.identity.tenants.sign_in_service import SignInService
 from app.platform.database.logins import ensure_serving_login
 from app.platform.database.migrate import current_revision, refuse_unknown, upgrade
 from app.platform.embedded.attachment import open_embedded
 from app.platform.http.health import is_loopback
 from app.platform.processes.fork_server import ForkServer
-from app.runtime import open_runtime
+from app.runtime import Runtime, open_runtime
 from app.serving import (
     address_of,
     begin_children,
@@ -77,8 +79,18 @@ async def _serve_embedded(
         settings = _embedded_settings(settings)
         async with open_runtime(settings, dsn) as runtime:
             key, note = await ensure_key(runtime, data_dir)
-            text = embedded_greeting(address_of(listener), key, data_dir, note)
+            page = await _dashboard_of(runtime, listener)
+            text = embedded_greeting(address_of(listener), key, data_dir, note, page=page)
             await serve(runtime, dsn, listener, stopping, lambda: print(text, flush=True), children)
+
+
+async def _dashboard_of(runtime: Runtime, listener: socket.socket) -> str:
+    """The address of the dashboard; on a loopback address one that signs a browser in, once."""
+    page = f"{address_of(listener)}/dashboard"
+    if not is_loopback(listener.getsockname()[:2]):
+        return page
+    code = await Factory(runtime).get(SignInService).add_code(TENANT, SCOPES)
+    return f"{page}#code={code}"
 
 
 async def _serve_external(
@@ -102,23 +114,27 @@ def greeting(address: str) -> str:
     return f"""
 KeMem {VERSION} is ready.
 
-  Address  {address}
-  Docs     {address}/docs
+  Address    {address}
+  Docs       {address}/docs
+  Dashboard  {address}/dashboard
 
 Make a tenant and its key with `kemem tenants create NAME`.
 """
 
 
-def embedded_greeting(address: str, key: str, data_dir: Path, note: str | None) -> str:
+def embedded_greeting(
+    address: str, key: str, data_dir: Path, note: str | None, *, page: str
+) -> str:
     """What the embedded service says when it is ready; the block works when pasted."""
     remark = f"\n{note}\n" if note else ""
     return f"""
 KeMem {VERSION} is ready.
 
-  Address  {address}
-  Docs     {address}/docs
-  Key      {key}
-  Data     {data_dir} (the key is in {key_file(data_dir)})
+  Address    {address}
+  Docs       {address}/docs
+  Dashboard  {page}
+  Key        {key}
+  Data       {data_dir} (the key is in {key_file(data_dir)})
 {remark}
 Paste this into another terminal to save a memory and find it again:
 

@@ -7,7 +7,7 @@ from app.conversation.sessions.models import Session, SessionState, SessionState
 from app.governance.privacy.models import Erasure
 from app.identity.agents.models import Agent
 from app.identity.projects.models import Project, ProjectMember
-from app.identity.tenants.models import ApiKey, Tenant
+from app.identity.tenants.models import ApiKey, SignInCode, Tenant
 from app.identity.usage.models import PaidAnswer, Usage
 from app.identity.users.models import User
 from app.memory.extraction.models import ExtractionRun
@@ -47,7 +47,7 @@ from app.prompting.context.models import InjectedContext
 from app.prompting.documents.models import AgentFolder, File, FileChunk, Folder, Passage
 
 TABLES = (
-    Tenant, ApiKey, StoredAnswer, Agent, User, Project, ProjectMember, Session, Message,
+    Tenant, ApiKey, SignInCode, StoredAnswer, Agent, User, Project, ProjectMember, Session, Message,
     Memory, MemoryHistory, MemoryBucket, GateDecision, MemoryFeedback, Job, ExtractionRun, Usage,
     PaidAnswer, Webhook, WebhookDelivery, SessionState, SessionStateSnapshot, SessionSummary,
     Checkpoint, CheckpointArchive, Approval, SaverCheckpoint, SaverValue, SaverChunk, SaverWrite,

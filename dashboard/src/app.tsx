@@ -1,11 +1,12 @@
 import type { ComponentType } from "preact";
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 
+import { LanguageSwitch } from "./components/language-switch";
 import { SignIn } from "./components/sign-in";
 import { Loading } from "./components/states";
 import { href, type Route, useRoute } from "./routing";
-import { currentKey, forgetKey, onKeyChange } from "./session";
-import { type Language, language, onLanguageChange, setLanguage, type SharedKey, t } from "./text";
+import { currentKey, forgetKey, onKeyChange, signInWith, takeCode } from "./session";
+import { onLanguageChange, type SharedKey, t } from "./text";
 
 /** What every page is given. */
 export interface PageProps {
@@ -38,7 +39,13 @@ export function App() {
   const [, render] = useReducer((count: number, _: void) => count + 1, 0);
   useEffect(() => onKeyChange(() => render()), []);
   useEffect(() => onLanguageChange(() => render()), []);
+  const [code] = useState(takeCode);
+  const [exchanging, setExchanging] = useState(code !== null);
+  useEffect(() => {
+    if (code !== null) void signInWith(code).finally(() => setExchanging(false));
+  }, [code]);
   const route = useRoute();
+  if (exchanging) return <main><p role="status">{t("signing_in")}</p></main>;
   const key = currentKey();
   if (key === null) return <SignIn />;
   // Another key is another reader: nothing of the last one stays.
@@ -88,18 +95,6 @@ function Navigation({ current }: { current: string }) {
         ))}
       </ul>
     </nav>
-  );
-}
-
-export function LanguageSwitch() {
-  return (
-    <label class="inline">
-      <span class="hidden">{t("language")}</span>
-      <select value={language()} onChange={(event) => setLanguage(event.currentTarget.value as Language)}>
-        <option value="en" lang="en">English</option>
-        <option value="zh" lang="zh-CN">中文</option>
-      </select>
-    </label>
   );
 }
 

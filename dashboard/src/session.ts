@@ -1,5 +1,6 @@
 // The key of this tab: in sessionStorage alone, so that it is gone when the tab is closed.
-import type { ProblemError } from "./api";
+import { type ProblemError, send } from "./api";
+import { asProblem } from "./load";
 
 const PLACE = "kemem.key";
 const listeners = new Set<() => void>();
@@ -31,6 +32,27 @@ export function lastRefusal(): ProblemError | null {
 export function onKeyChange(listener: () => void): () => void {
   listeners.add(listener);
   return () => listeners.delete(listener);
+}
+
+/** The one-time code of a link (`#code=…`), taken out of the address and its history. */
+export function takeCode(): string | null {
+  const found = /^#code=(.+)$/.exec(location.hash);
+  if (!found) return null;
+  history.replaceState(null, "", "#/overview");
+  return decodeURIComponent(found[1] ?? "");
+}
+
+/** Exchange a one-time code for a key; a refusal is kept as `lastRefusal`. */
+export async function signInWith(code: string): Promise<void> {
+  try {
+    const made = await send<{ key: string }>("POST", "/dashboard/sign-in", undefined, {
+      Authorization: `Code ${code}`,
+    });
+    keepKey(made.key);
+  } catch (error) {
+    refusal = asProblem(error);
+    tell();
+  }
 }
 
 function tell(): void {

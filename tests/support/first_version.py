@@ -32,6 +32,7 @@ ALTER TABLE blocks DROP COLUMN session_id;
 ALTER TABLE messages DROP COLUMN copied_from, DROP COLUMN searched_text;
 ALTER TABLE saver_checkpoints DROP COLUMN thread_id;
 DROP TABLE injected_contexts, model_answers;
+DROP TABLE sign_in_codes;
 DROP TABLE store_texts;
 DROP TABLE store_items;
 DROP INDEX api_keys_uk_key_prefix;

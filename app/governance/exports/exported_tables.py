@@ -60,6 +60,7 @@ NOUNS: Final[Mapping[str, str]] = {
 
 NOT_EXPORTED: Final[Mapping[str, str]] = {
     "tenants": "an import goes into a tenant that is there, with its own settings",
+    "sign_in_codes": "secrets, good for minutes",
     "api_keys": "secrets: new keys are made where they are used",
     "idempotency_keys": "answers kept for a day, for keys that are not exported",
     "jobs": "work of this service; unread messages are found again automatically",

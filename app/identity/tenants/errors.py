@@ -43,6 +43,36 @@ class RevokedKeyError(UnauthenticatedError):
         super().__init__("This key was revoked.")
 
 
+class UnknownSignInCodeError(UnauthenticatedError):
+    code = "unknown_sign_in_code"
+    title = "Unknown link"
+
+    def __init__(self) -> None:
+        super().__init__("This link is not known here. Start the service again for a new one.")
+
+
+class UsedSignInCodeError(UnauthenticatedError):
+    code = "used_sign_in_code"
+    title = "Link already used"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This link has signed in a browser already. Paste the key that the service printed, or "
+            "start the service again for a new link."
+        )
+
+
+class ExpiredSignInCodeError(UnauthenticatedError):
+    code = "expired_sign_in_code"
+    title = "Expired link"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "This link is no longer good. Paste the key that the service printed, or start the "
+            "service again for a new link."
+        )
+
+
 class TenantDisabledError(ForbiddenError):
     code = "tenant_disabled"
     title = "Tenant disabled"

@@ -50,3 +50,15 @@ class ApiKey(TenantOwned, Base):
     last_used_at: Mapped[datetime | None]
     creator: Mapped[str | None] = mapped_column(Id)
     create_time: Mapped[datetime] = mapped_column(server_default=text("now()"))
+
+
+class SignInCode(TenantOwned, Base):
+    """A one-time code for a key, of which only the hash is kept."""
+
+    __tablename__ = "sign_in_codes"
+
+    tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
+    code_hash: Mapped[bytes] = mapped_column(LargeBinary, primary_key=True)
+    scopes: Mapped[list[str]] = mapped_column(ARRAY(String))
+    expires_at: Mapped[datetime]
+    used_at: Mapped[datetime | None]

@@ -10,6 +10,7 @@ from datetime import datetime
 from typing import Any
 
 import structlog
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access, Principal, own_prefix
 from app.identity.tenants.errors import (
@@ -267,6 +268,10 @@ class TenantService:
             unit.answer(made, 201, kept=made.model_copy(update={"key": None}))
         log.info("key_created", tenant_id=tenant_id, key_id=made.key_id, scopes=made.scopes)
         return made
+
+    async def add_key_within(self, db: AsyncSession, tenant_id: str, body: KeyCreate) -> KeyCreated:
+        """Create a key in the caller's transaction, which is in that tenant."""
+        return await self._add_key(TenantRepository(db, tenant_id), body, None)
 
     async def list_keys(self, tenant_id: str, *, cursor: str | None, limit: int) -> Page[KeyRead]:
         """Keys of a tenant, newest first, revoked and expired ones too."""

@@ -1,13 +1,20 @@
 """/dashboard and its files"""
 
-from typing import Final
+from typing import Annotated, Final
 
 from fastapi import APIRouter, HTTPException, Request
+from fastapi.security.utils import get_authorization_scheme_param
 from starlette.responses import Response
 
+from app.identity.tenants.errors import UnknownSignInCodeError
+from app.identity.tenants.schemas import KeyCreated
+from app.identity.tenants.sign_in_service import SignInService
 from app.integrations.dashboard.bundle import PAGE, find_built
+from app.platform.http.dependencies import provided
 
 router = APIRouter(prefix="/dashboard", include_in_schema=False)
+
+SignInDep = Annotated[SignInService, provided(SignInService)]
 
 PAGE_HEADERS: Final = {
     "Content-Security-Policy": (
@@ -33,6 +40,18 @@ async def dashboard_asset(request: Request, name: str) -> Response:
     if name == PAGE:
         raise HTTPException(404)
     return _sent(request, name, _FOR_EVER)
+
+
+@router.post("/sign-in", status_code=201)
+async def sign_in(request: Request, service: SignInDep) -> KeyCreated:
+    """Exchange a one-time code, sent as `Authorization: Code <code>`, for a key.
+
+    The code is no body, since nobody may send bodies without a key.
+    """
+    scheme, code = get_authorization_scheme_param(request.headers.get("Authorization"))
+    if scheme.lower() != "code":
+        raise UnknownSignInCodeError
+    return await service.sign_in(code)
 
 
 def _sent(request: Request, name: str, headers: dict[str, str]) -> Response:

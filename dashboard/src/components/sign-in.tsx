@@ -1,8 +1,8 @@
 import { useState } from "preact/hooks";
 
-import { LanguageSwitch } from "../app";
 import { keepKey, lastRefusal } from "../session";
 import { t } from "../text";
+import { LanguageSwitch } from "./language-switch";
 import { Problem } from "./states";
 
 export function SignIn() {

@@ -52,6 +52,6 @@ export const en = {
   sign_in_local: "On the computer where the service was started by make run, open the link that it printed.",
   sign_in_key: "Key",
   sign_in: "Sign in",
-  sign_in_refused: "The service did not accept the key.",
+  sign_in_refused: "The service did not sign you in.",
   signing_in: "Signing in …",
 } as const;

@@ -52,6 +52,6 @@ export const zh: Record<keyof typeof en, string> = {
   sign_in_local: "如果服务是在本机用 make run 启动的，直接打开它打印的链接即可。",
   sign_in_key: "密钥",
   sign_in: "登录",
-  sign_in_refused: "服务未接受该密钥。",
+  sign_in_refused: "服务拒绝了这次登录。",
   signing_in: "正在登录……",
 };

@@ -1,1 +1,0 @@
-import{n as e,t}from"./index-D2KRdWgY.js";function n(){return e(t,{})}export{n as default};
