@@ -21,11 +21,13 @@ export interface Column<T> {
  * `inputs` changes the list begins anew. On narrow screens each row is a block of its own.
  */
 export function Table<T>(
-  { caption, columns, load, inputs = [], row, empty }: {
+  { caption, columns, load, inputs = [], again, row, empty }: {
     caption: string;
     columns: readonly Column<T>[];
     load: (cursor: string | null, limit: number, signal: AbortSignal) => Promise<Page<T>>;
     inputs?: readonly unknown[];
+    /** When it changes the same page is asked for again. */
+    again?: unknown;
     /** The id of a row. */
     row: (item: T) => string;
     empty: ComponentChildren;
@@ -40,7 +42,7 @@ export function Table<T>(
   }, [begin]);
   const current = begun === begin ? cursors : [];
   const cursor = current.at(-1) ?? null;
-  const { data, problem, loading, reload } = useLoad((signal) => load(cursor, ROWS, signal), [begin, cursor]);
+  const { data, problem, loading, reload } = useLoad((signal) => load(cursor, ROWS, signal), [begin, cursor, again]);
   if (problem) return <Problem problem={problem} retry={reload} />;
   if (data === null) return <Loading />;
   if (data.items.length === 0 && cursor === null) return <Empty>{empty}</Empty>;

@@ -1,1 +1,0 @@
-import{f as e,i as t}from"./shared-Sr5rtuD4.js";function n(){return e(t,{})}export{n as default};

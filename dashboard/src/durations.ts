@@ -1,0 +1,20 @@
+// How long something takes or has taken, in its largest fitting unit: "3 min", "2 小时".
+import { number } from "./text";
+
+const UNITS: readonly [unit: string, seconds: number][] = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+  ["second", 1],
+];
+
+export function duration(seconds: number): string {
+  const [unit, size] = UNITS.find(([, length]) => seconds >= length) ?? ["millisecond", 0.001];
+  const count = Math.max(0, seconds) / size;
+  return number(count, { style: "unit", unit, unitDisplay: "short", maximumFractionDigits: count < 10 && size <= 1 ? 1 : 0 });
+}
+
+/** How long ago `at` was; a clock that runs ahead of this one counts as now. */
+export function since(at: string): string {
+  return duration(Math.max(1, (Date.now() - new Date(at).getTime()) / 1000));
+}
