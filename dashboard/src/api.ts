@@ -74,6 +74,11 @@ export function randomId(): string {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
+/** The answer as it comes, for a file to keep. */
+export async function download(address: string, query?: Query): Promise<Blob> {
+  return (await answered("GET", withQuery(address, query), undefined, { Accept: "*/*" })).blob();
+}
+
 async function call<T>(
   method: string,
   address: string,
@@ -81,6 +86,18 @@ async function call<T>(
   headers: Record<string, string>,
   signal?: AbortSignal,
 ): Promise<T> {
+  const answer = await answered(method, address, body, headers, signal);
+  return (await valueOf(answer)) as T;
+}
+
+/** Throws ProblemError where the service refuses or does not answer. */
+async function answered(
+  method: string,
+  address: string,
+  body: unknown,
+  headers: Record<string, string>,
+  signal?: AbortSignal,
+): Promise<Response> {
   const key = currentKey();
   const request: RequestInit = {
     method,
@@ -102,16 +119,19 @@ async function call<T>(
     if (signal?.aborted) throw error;
     throw new ProblemError(0, { code: "unreachable" });
   }
-  const text = await answer.text();
-  const value: unknown = text && isJson(answer) ? JSON.parse(text) : null;
-  if (answer.ok) return value as T;
+  if (answer.ok) return answer;
   const problem = new ProblemError(answer.status, {
     request_id: answer.headers.get("X-Request-Id") ?? "",
-    ...(value as Partial<ProblemError> | null),
+    ...((await valueOf(answer)) as Partial<ProblemError> | null),
   });
   // The key of this call is no longer good for any other.
   if (answer.status === 401 && key) forgetKey(key, problem);
   throw problem;
+}
+
+async function valueOf(answer: Response): Promise<unknown> {
+  const text = await answer.text();
+  return text && isJson(answer) ? JSON.parse(text) : null;
 }
 
 function isJson(answer: Response): boolean {

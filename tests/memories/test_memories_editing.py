@@ -1,6 +1,7 @@
 """Changing, ending and deleting memories, and what stays on record."""
 
 import asyncio
+import json
 from itertools import pairwise
 
 import asyncpg
@@ -266,6 +267,8 @@ class TestSupersede:
         for link, following in pairwise(chain):
             successor = ok(await client.get(link))["superseded_by"]
             assert f"/memories/{successor}" == following
+            asked = {"status": "superseded", "filters": json.dumps({"superseded_by": successor})}
+            assert [f"/memories/{one}" for one in await listed(client, **asked)] == [link]
         assert len(await found(client)) == 1
 
     async def test_what_has_ended_ends_no_more(self, client: AsyncClient, path: str) -> None:

@@ -160,6 +160,7 @@ FIELDS: Final[Mapping[str, tuple[str, _Kind]]] = MappingProxyType(
         "valid_from": ("valid_from", _WHEN),
         "valid_to": ("valid_to", _WHEN),
         "expires_at": ("expires_at", _WHEN),
+        "superseded_by": ("superseded_by", _ID),
         "evidence": ("evidence", _LIST),
     }
 )

@@ -1,1 +1,0 @@
-import{E as e,f as t}from"./shared-DgSf41-4.js";function n(){return e(t,{})}export{n as default};

@@ -1,0 +1,103 @@
+import { useState } from "preact/hooks";
+
+import { get, path, ProblemError, send } from "../../api";
+import { Dialog } from "../../components/dialog";
+import { TYPES } from "../../components/memory";
+import type { Memory } from "../../shapes";
+import { label } from "../../text/labels";
+import { t } from "../../text/people";
+
+type Draft = Record<"content" | "memory_type" | "confidence" | "valid_from" | "valid_to" | "expires_at", string>;
+
+const TIMES = ["valid_from", "valid_to", "expires_at"] as const;
+
+/** Edits one memory; when it was changed meanwhile, shows what it says now and saves over that. */
+export function MemoryEditor({ memory, saved, close }: { memory: Memory; saved: () => void; close: () => void }) {
+  const [draft, setDraft] = useState(() => draftOf(memory));
+  const [base, setBase] = useState(memory);
+  const [newer, setNewer] = useState<Memory | null>(null);
+  const [reason, setReason] = useState("");
+  const field = (name: keyof Draft) => (event: { currentTarget: { value: string } }) =>
+    setDraft({ ...draft, [name]: event.currentTarget.value });
+  const address = path("/v1/memories", memory.memory_id);
+  const act = async () => {
+    const body = { ...changesOf(base, draft), ...(reason ? { reason } : {}) };
+    try {
+      await send("PATCH", address, body, { "If-Match": `"${base.version}"` });
+    } catch (error) {
+      if (error instanceof ProblemError && error.code === "version_conflict") {
+        const now = await get<Memory>(address);
+        setBase(now);
+        setNewer(now);
+      }
+      throw error;
+    }
+    saved();
+  };
+  return (
+    <Dialog title={t("edit")} action={t("save")} act={act} close={newer ? () => { saved(); close(); } : close}>
+      {newer && <div class="note"><p>{t("conflict")}</p><div class="said">{newer.content}</div></div>}
+      <label>
+        {t("content")}
+        <textarea rows={4} required value={draft.content} onInput={field("content")} />
+      </label>
+      <label>
+        {t("type")}
+        <select value={draft.memory_type} onChange={field("memory_type")}>
+          {TYPES.map((type) => <option key={type} value={type}>{label(type)}</option>)}
+        </select>
+      </label>
+      <label>
+        {t("confidence")}
+        <input type="number" min="0" max="1" step="any" required value={draft.confidence} onInput={field("confidence")} />
+      </label>
+      {TIMES.map((name) => (
+        <label key={name}>
+          {t(name)}
+          <input type="datetime-local" step="any" value={draft[name]} onInput={field(name)} />
+        </label>
+      ))}
+      <ReasonField reason={reason} change={setReason} />
+    </Dialog>
+  );
+}
+
+function draftOf(memory: Memory): Draft {
+  return {
+    content: memory.content,
+    memory_type: memory.memory_type,
+    confidence: String(memory.confidence),
+    valid_from: local(memory.valid_from),
+    valid_to: local(memory.valid_to),
+    expires_at: local(memory.expires_at),
+  };
+}
+
+/** Only what differs, so that nothing else is written over. */
+function changesOf(memory: Memory, draft: Draft): Record<string, unknown> {
+  const before = draftOf(memory);
+  const names = (Object.keys(draft) as (keyof Draft)[]).filter((name) => draft[name] !== before[name]);
+  return Object.fromEntries(names.map((name) => [name, sent(name, draft[name])]));
+}
+
+function sent(name: keyof Draft, text: string): unknown {
+  if (name === "confidence") return Number(text);
+  if (name === "content" || name === "memory_type") return text;
+  return text ? new Date(text).toISOString() : null;
+}
+
+/** A time in the reader's zone as the field writes it. */
+function local(moment: string | null): string {
+  if (moment === null) return "";
+  const date = new Date(moment);
+  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+}
+
+export function ReasonField({ reason, change }: { reason: string; change: (reason: string) => void }) {
+  return (
+    <label>
+      {t("reason")}
+      <input type="text" value={reason} onInput={(event) => change(event.currentTarget.value)} />
+    </label>
+  );
+}

@@ -1,0 +1,109 @@
+// Why something is remembered: the messages that say it, the gate's verdicts, and the run that read it.
+import { useState } from "preact/hooks";
+
+import { get, type Page, path } from "../../api";
+import { Dialog } from "../../components/dialog";
+import { Facts } from "../../components/facts";
+import { EvidenceMessage } from "../../components/message";
+import { Loading, Problem } from "../../components/states";
+import { Table } from "../../components/table";
+import { Time } from "../../components/time";
+import { useLoad } from "../../load";
+import { href } from "../../routing";
+import type { Memory, Run } from "../../shapes";
+import { number } from "../../text";
+import { label } from "../../text/labels";
+import { t } from "../../text/people";
+
+interface Decision {
+  decision_id: string;
+  verdict: string;
+  event: string | null;
+  reasons: { code: string; detail: string; figures: Record<string, unknown> }[];
+  extraction_id: string | null;
+  create_time: string;
+}
+
+const STEP = 5;
+
+export function Reasons({ memory }: { memory: Memory }) {
+  const [shown, setShown] = useState(STEP);
+  const [run, setRun] = useState<string | null>(null);
+  const further = memory.evidence.length - shown;
+  return (
+    <>
+      <h3>{t("evidence")}</h3>
+      {memory.evidence.length === 0 && <p>{t("no_evidence", { key: memory.creator ?? "?" })}</p>}
+      {memory.evidence.slice(0, shown).map((id) => <EvidenceMessage key={id} id={id} />)}
+      {further > 0 && (
+        <button type="button" onClick={() => setShown(shown + STEP)}>
+          {t("more_evidence", { count: Math.min(further, STEP) })}
+        </button>
+      )}
+      <h3>{t("verdicts")}</h3>
+      <Table<Decision>
+        caption={t("verdicts")}
+        inputs={[memory.memory_id, memory.version]}
+        load={(cursor, limit, signal) =>
+          get<Page<Decision>>("/v1/memories/decisions", { memory_id: memory.memory_id, cursor, limit }, signal)}
+        row={(decision) => decision.decision_id}
+        empty={t("no_verdicts")}
+        columns={[
+          { title: t("when"), show: (decision) => <Time at={decision.create_time} /> },
+          { title: t("verdict"), show: (decision) => label(decision.verdict) },
+          { title: t("result"), show: (decision) => decision.event && label(decision.event) },
+          {
+            title: t("rules"),
+            show: (decision) =>
+              decision.reasons.map((reason) => <div key={reason.code}><code>{reason.code}</code> {reason.detail}</div>),
+          },
+          {
+            title: t("extraction"),
+            show: ({ extraction_id: id }) =>
+              id === null ? t("saved_directly") : <button type="button" onClick={() => setRun(id)}>{t("show_run")}</button>,
+          },
+        ]}
+      />
+      {run && <RunDialog id={run} close={() => setRun(null)} />}
+    </>
+  );
+}
+
+export function RunDialog({ id, close }: { id: string; close: () => void }) {
+  const { data, problem, reload } = useLoad((signal) => get<Run>(path("/v1/extractions", id), {}, signal), [id]);
+  return (
+    <Dialog title={t("run")} close={close}>
+      {problem && <Problem problem={problem} retry={reload} />}
+      {!data && !problem && <Loading />}
+      {data && <RunFacts run={data} />}
+    </Dialog>
+  );
+}
+
+function RunFacts({ run }: { run: Run }) {
+  const outcomes = Object.entries(run.outcomes).map(([event, count]) => `${label(event)} ${number(count)}`).join(", ");
+  return (
+    <Facts
+      items={[
+        [t("id"), <code>{run.extraction_id}</code>],
+        [t("when"), <Time at={run.create_time} />],
+        [t("trigger"), label(run.trigger)],
+        [t("state"), label(run.status)],
+        [t("error"), run.error_code && <code>{run.error_code}</code>],
+        [t("extractor"), run.extractor],
+        [t("model"), run.model],
+        [t("session"), run.session_id && <a href={href("conversation", [run.session_id])}>{run.session_id}</a>],
+        [
+          t("messages_read"),
+          run.first_sequence_no === null || run.last_sequence_no === null ? number(run.messages)
+          : t("numbers", { first: run.first_sequence_no, last: run.last_sequence_no }),
+        ],
+        [t("proposals"), number(run.proposals)],
+        [t("outcomes"), outcomes],
+        [t("calls"), number(run.calls)],
+        [t("tokens"), `${number(run.input_tokens)} / ${number(run.output_tokens)}`],
+        [t("latency"), t("milliseconds", { count: run.latency_ms })],
+      ]}
+    />
+  );
+}
