@@ -67,7 +67,7 @@ async def measure(runtime: Runtime, rounds: int) -> dict[str, Any]:
         async def order(user_id: str = user_id) -> None:
             async with runtime.database.begin(TENANT) as db:
                 await JobRepository(db, TENANT).schedule(
-                    derive_soon(("user", user_id), creator=None)
+                    derive_soon(("user", user_id), creator=None, changed=True)
                 )
 
         async def nothing() -> None:

@@ -30,6 +30,10 @@ MOST_KEYS: Final = 1_000
 class MemoryReader:
     """Reads memories for the graph. Never begins or ends a transaction."""
 
+    def finds_relations(self, memories: Sequence[Memory]) -> bool:
+        """Whether any of these memories states a relation."""
+        return any(relations_of(row.content) for row in memories)
+
     async def read(
         self,
         db: AsyncSession,

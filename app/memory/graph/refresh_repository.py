@@ -8,11 +8,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from sqlalchemy import CursorResult, delete, func, or_, select, text
+from sqlalchemy import CursorResult, delete, exists, func, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import aliased
 
-from app.memory.graph.models import GraphMention, GraphRelation
+from app.memory.graph.models import GraphEntity, GraphMention, GraphRelation
 from app.memory.graph.relation_repository import RelationTimeline
 from app.memory.memories.models import Memory
 from app.memory.memories.refreshes import Bucket
@@ -104,6 +104,18 @@ class GraphRefresh:
         scope, scope_id = bucket
         self._values = {"tenant_id": tenant_id, "scope": scope, "scope_id": scope_id}
         self._within = _IN_BUCKET.format(owner=f"{scope}_id")
+
+    async def is_empty(self) -> bool:
+        """Whether this graph has no entity, and so no relation and no mention."""
+        return not await self._db.scalar(
+            select(
+                exists().where(
+                    GraphEntity.tenant_id == self._tenant_id,
+                    GraphEntity.scope == self._values["scope"],
+                    GraphEntity.scope_id == self._values["scope_id"],
+                )
+            )
+        )
 
     async def readable(self, memory_ids: Sequence[str]) -> Sequence[Memory]:
         """Memories that count, of which the graph may speak, the oldest first."""

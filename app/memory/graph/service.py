@@ -33,6 +33,7 @@ from app.memory.graph.schemas import (
     WhenQuery,
 )
 from app.memory.graph.statements import keys_in
+from app.memory.memories.refreshes import GRAPH_REFRESH, hasten, key_of
 from app.platform.values.pagination import (
     Page,
     PageQuery,
@@ -141,6 +142,7 @@ class GraphService:
                 entity.entity_id: entity
                 for entity in await entities_shown(db, principal.access, rows)
             }
+        await self._hasten(principal, query)
         return page(
             "entities", rows, query.limit, show=lambda row: shown[row.entity_id], place=_made
         )
@@ -199,6 +201,7 @@ class GraphService:
                 limit=query.limit,
             )
             relations = await relations_shown(db, principal.access, rows)
+        await self._hasten(principal, query)
         return _page_of("relations", rows, relations, query.limit, _learned)
 
     async def history(
@@ -250,6 +253,7 @@ class GraphService:
             rows = await entities.get_all(walk.hops)
             edges = await near.between(list(rows), when=when, relation=query.relation)
             relations = await relations_shown(db, principal.access, edges[:MOST_EDGES])
+        await self._hasten(principal, query)
         return Neighbours(
             entities=[
                 NeighbourRead(**_short(rows[entity_id]).model_dump(), hops=hops)
@@ -330,10 +334,24 @@ class GraphService:
             named = {row.entity_id for row in shown}
             theirs = [row for row in edges if {row.source_id, row.destination_id} & named]
             relations = await relations_shown(db, principal.access, theirs)
+        await self._hasten(principal, query)
         truncated = walk.truncated or len(rows) > query.limit or len(edges) > MOST_EDGES
         return GraphFound(
             entities=[_short(row) for row in shown], relations=relations, truncated=truncated
         )
+
+    async def _hasten(
+        self,
+        principal: Principal,
+        query: EntityQuery | RelationQuery | NeighbourQuery | GraphSearchQuery,
+    ) -> None:
+        """Let the next read find what pending refreshes will change: of the owner that the request
+        or the key names, else of any.
+        """
+        user_id = query.user_id or principal.access.user_id
+        owners = (("project", query.project_id), ("user", user_id), ("agent", query.agent_id))
+        keys = [key_of((scope, scope_id)) for scope, scope_id in owners if scope_id is not None]
+        await hasten(self._work, principal, GRAPH_REFRESH, keys[0] if keys else None)
 
     def _when(self, query: WhenQuery | RelationQuery) -> When:
         return When(query.as_of or query.known_at or self._now(), query.known_at)

@@ -51,9 +51,11 @@ _ANSWER_NAMES_ONE = text(
     "WHERE found.ids[1] = ANY(CAST(:memory_ids AS text[])))"
 )
 
+ADDED: Final = "ADD"
+
 EVENT_TYPES: Final[Mapping[str, EventType]] = MappingProxyType(
     {
-        "ADD": "memory.added",
+        ADDED: "memory.added",
         "UPDATE": "memory.updated",
         "MERGE": "memory.updated",
         "ARCHIVE": "memory.updated",
@@ -187,7 +189,9 @@ class RecordRepository:
         await self._db.execute(insert(MemoryHistory), lines)
         about = [(change.event, change.after or change.before or {}) for change in changes]
         await self._publish(about, job_id)
-        refresh_profiles(self._db, self._tenant_id, (row for _, row in about), actor)
+        for added in (False, True):
+            rows = [row for event, row in about if (event == ADDED) is added]
+            refresh_profiles(self._db, self._tenant_id, rows, actor, changed=not added)
         self._refresh_graphs(changes, actor, by_hand=job_id is None)
 
     def _refresh_graphs(
@@ -202,7 +206,7 @@ class RecordRepository:
             read = active and (by_hand or event == "RESTORE")
             if read or not active:
                 pending = pending_graphs(self._db, self._tenant_id, actor)
-                pending.note(row, read=read, reworded=replaced is not None)
+                pending.note(row, read=read, reworded=replaced is not None, changed=event != ADDED)
 
     async def _publish(
         self, changes: Sequence[tuple[str, Mapping[str, Any]]], job_id: str | None

@@ -10,30 +10,51 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import Any, Final, Literal
 
+import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.identity.tenants.access import Access
+from app.errors import DomainError
+from app.identity.tenants.access import Access, Principal
 from app.identity.users.repository import UserRepository
 from app.platform.database.engine import AT_END
 from app.platform.jobs.orders import Order
 from app.platform.jobs.repository import JobRepository
+from app.platform.work.unit import Work
+
+log = structlog.get_logger()
 
 PROFILE: Final = "profile"
 
 Owner = tuple[Literal["user", "project"], str]
 """Whose profile: a user's, or a project's; and the id."""
 
-PROFILE_DELAY: Final = timedelta(seconds=20)
-"""Changes within this time are derived together; each change starts it again."""
+Bucket = tuple[str, str]
+"""Scope and id of the scope: a user's, a project's or an agent's."""
 
-PROFILE_LONGEST: Final = timedelta(minutes=2)
+CHANGED: Final = "changed"
+"""Signal of a refresh after memories that were there have changed or are gone; without it there are
+only new ones, and nothing has lost its support.
+"""
+
+GATHERING: Final = timedelta(minutes=1)
+"""New memories within this time are read together; each starts it again. A read of the graph or the
+profile ends it.
+"""
+
+LONGEST: Final = timedelta(minutes=2)
+"""The most that further memories delay a refresh."""
+
+PROFILE_DELAY: Final = timedelta(seconds=20)
+"""The same for memories that changed or are gone."""
+
 PROFILE_PRIORITY: Final = 10
 """Behind whatever else the tenant has to do: no conversation waits for a profile."""
 
 
-def derive_soon(owner: Owner, *, creator: str | None) -> Order:
-    """After a change of memories; one live job per profile."""
-    return _profile_order(owner, creator, PROFILE_DELAY)
+def derive_soon(owner: Owner, *, creator: str | None, changed: bool) -> Order:
+    """After new memories, or `changed` ones; one live job per profile."""
+    order = _profile_order(owner, creator, PROFILE_DELAY if changed else GATHERING)
+    return replace(order, signals=frozenset({CHANGED})) if changed else order
 
 
 REQUESTED: Final = "requested"
@@ -46,6 +67,11 @@ def derive_now(owner: Owner, *, creator: str | None) -> Order:
     return replace(order, signals=frozenset({REQUESTED}))
 
 
+def key_of(owner: Owner | Bucket) -> str:
+    """The key of jobs about a profile or the graph of a bucket."""
+    return ":".join(owner)
+
+
 def owner_of(key: str) -> Owner:
     """The owner of the profile that a job with this key derives."""
     kind, _, owner_id = key.partition(":")
@@ -56,11 +82,11 @@ def _profile_order(owner: Owner, creator: str | None, delay: timedelta) -> Order
     kind, owner_id = owner
     return Order(
         kind=PROFILE,
-        key=f"{kind}:{owner_id}",
+        key=key_of(owner),
         user_id=owner_id if kind == "user" else None,
         creator=creator,
         delay=delay,
-        longest=PROFILE_LONGEST,
+        longest=LONGEST,
         priority=PROFILE_PRIORITY,
     )
 
@@ -68,13 +94,10 @@ def _profile_order(owner: Owner, creator: str | None, delay: timedelta) -> Order
 GRAPH_REFRESH: Final = "graph_tidy"
 """The kind of job as clients see it."""
 
-Bucket = tuple[str, str]
-"""Scope and id of the scope: a user's, a project's or an agent's."""
-
 GRAPH_DELAY: Final = timedelta(seconds=2)
-"""Changes within this time are read together."""
-
 GRAPH_LONGEST: Final = timedelta(seconds=10)
+"""Of memories that changed or are gone."""
+
 GRAPH_PRIORITY: Final = 5
 """Behind conversations, before profiles."""
 
@@ -82,9 +105,14 @@ _REWORDED: Final = "reworded:"
 
 
 def refresh_graph_soon(
-    bucket: Bucket, *, read: Collection[str], reworded: Collection[str], creator: str | None
+    bucket: Bucket,
+    *,
+    read: Collection[str],
+    reworded: Collection[str],
+    creator: str | None,
+    changed: bool,
 ) -> Order:
-    """After a change of memories; one live job per bucket.
+    """After new memories, or `changed` ones; one live job per bucket.
 
     Args:
         bucket: whose graph it is.
@@ -96,14 +124,15 @@ def refresh_graph_soon(
     scope, scope_id = bucket
     return Order(
         kind=GRAPH_REFRESH,
-        key=f"{scope}:{scope_id}",
+        key=key_of(bucket),
         user_id=scope_id if scope == "user" else None,
         creator=creator,
         # Keys of their own, since payloads of joined orders are united key by key.
         payload=dict.fromkeys(read, True)
         | {f"{_REWORDED}{memory_id}": True for memory_id in reworded},
-        delay=GRAPH_DELAY,
-        longest=GRAPH_LONGEST,
+        signals=frozenset({CHANGED} if changed else ()),
+        delay=GRAPH_DELAY if changed else GATHERING,
+        longest=GRAPH_LONGEST if changed else LONGEST,
         priority=GRAPH_PRIORITY,
     )
 
@@ -134,22 +163,22 @@ class PendingProfiles:
     def __init__(self, tenant_id: str, actor: str | None) -> None:
         self._tenant_id = tenant_id
         self._actor = actor
-        self._owners: set[Owner] = set()
+        self._owners: dict[Owner, bool] = {}
         self._gone = False
 
-    def note(self, memories: Iterable[Mapping[str, Any]], *, gone: bool) -> None:
-        """Note changed memories; those of users and projects are what profiles are derived from.
+    def note(self, memories: Iterable[Mapping[str, Any]], *, changed: bool, gone: bool) -> None:
+        """Note memories; those of users and projects are what profiles are derived from.
 
         Args:
+            changed: whether they were there before.
             gone: whether they were deleted, perhaps with their user.
 
         """
         self._gone = self._gone or gone
         for row in memories:
-            if row["scope"] == "user":
-                self._owners.add(("user", row["scope_id"]))
-            elif row["scope"] == "project":
-                self._owners.add(("project", row["scope_id"]))
+            if row["scope"] in {"user", "project"}:
+                owner: Owner = ("user" if row["scope"] == "user" else "project"), row["scope_id"]
+                self._owners[owner] = self._owners.get(owner, False) or changed
 
     async def __call__(self, db: AsyncSession) -> None:
         """Order the jobs, sorted, so that two transactions cannot deadlock."""
@@ -163,8 +192,8 @@ class PendingProfiles:
         if self._gone:
             users = await UserRepository(db, Access(self._tenant_id)).present(users)
         return [
-            derive_soon(owner, creator=self._actor)
-            for owner in sorted(self._owners)
+            derive_soon(owner, creator=self._actor, changed=changed)
+            for owner, changed in sorted(self._owners.items())
             if owner[0] == "project" or owner[1] in users
         ]
 
@@ -175,13 +204,14 @@ def refresh_profiles(
     memories: Iterable[Mapping[str, Any]],
     actor: str | None,
     *,
+    changed: bool = True,
     gone: bool = False,
 ) -> None:
     """Have the profiles of these memories derived, if the transaction commits."""
     pending = db.info.setdefault(AT_END, {}).setdefault(
         _PENDING_PROFILES, PendingProfiles(tenant_id, actor)
     )
-    pending.note(memories, gone=gone)
+    pending.note(memories, changed=changed, gone=gone)
 
 
 class PendingGraphs:
@@ -194,13 +224,26 @@ class PendingGraphs:
         self._actor = actor
         self._read: dict[Bucket, set[str]] = {}
         self._reworded: set[str] = set()
+        self._changed: set[Bucket] = set()
         self._gone = False
 
-    def note(self, row: Mapping[str, Any], *, read: bool = False, reworded: bool = False) -> None:
-        """Note a changed memory: to be `read` for its entities or not, with new content or not."""
+    def note(
+        self,
+        row: Mapping[str, Any],
+        *,
+        read: bool = False,
+        reworded: bool = False,
+        changed: bool = True,
+    ) -> None:
+        """Note a memory: to be `read` for its entities or not, with new content or not, one that
+        was there before (`changed`) or not.
+        """
         if row["scope"] == "session":
             return
-        ids = self._read.setdefault((row["scope"], row["scope_id"]), set())
+        bucket = (row["scope"], row["scope_id"])
+        ids = self._read.setdefault(bucket, set())
+        if changed:
+            self._changed.add(bucket)
         if read:
             ids.add(row["memory_id"])
         else:
@@ -221,7 +264,13 @@ class PendingGraphs:
         if users and self._gone:
             users = await UserRepository(db, Access(self._tenant_id)).present(users)
         return [
-            refresh_graph_soon(bucket, read=ids, reworded=ids & self._reworded, creator=self._actor)
+            refresh_graph_soon(
+                bucket,
+                read=ids,
+                reworded=ids & self._reworded,
+                creator=self._actor,
+                changed=bucket in self._changed,
+            )
             for bucket, ids in sorted(self._read.items())
             if bucket[0] != "user" or bucket[1] in users
         ]
@@ -233,6 +282,31 @@ def pending_graphs(db: AsyncSession, tenant_id: str, actor: str | None) -> Pendi
         _PENDING_GRAPHS, PendingGraphs(tenant_id, actor)
     )
     return pending
+
+
+MOST_HASTENED: Final = 20
+"""Refreshes that one read brings forward."""
+
+
+async def hasten(work: Work, principal: Principal, kind: str, key: str | None = None) -> None:
+    """Have a refresh done at once that waits for further memories: somebody reads what it changes.
+
+    Their answer is what there is; the next read finds the rest. It never fails: without a database
+    that can be written to the refresh comes when it is due.
+
+    Args:
+        key: whose profile or graph; without it those of the tenant that are due next.
+
+    """
+    try:
+        async with work.read(principal) as db:
+            jobs = JobRepository(db, principal.tenant_id)
+            waiting = await jobs.waiting(kind, key, most=MOST_HASTENED)
+        if waiting:
+            async with work.write(principal) as unit:
+                await JobRepository(unit.db, principal.tenant_id).hasten(waiting)
+    except DomainError as error:
+        log.info("refresh_not_hastened", kind=kind, code=error.code)
 
 
 async def take_orders(db: AsyncSession) -> list[Order]:
@@ -251,7 +325,7 @@ def refresh_added(
     """Have what new memories say read into graphs and profiles, if the transaction commits."""
     if not rows:
         return
-    refresh_profiles(db, tenant_id, rows, actor)
+    refresh_profiles(db, tenant_id, rows, actor, changed=False)
     graphs = pending_graphs(db, tenant_id, actor)
     for row in rows:
-        graphs.note(row, read=True)
+        graphs.note(row, read=True, changed=False)

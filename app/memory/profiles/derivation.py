@@ -87,20 +87,25 @@ class DerivationSnapshot:
     def versions(self) -> dict[str, int]:
         return {row.known.memory_id: row.version for row in self.rows}
 
+    def is_derived(self, profiler: Profiler) -> bool:
+        """Whether the values that are there were derived from just this."""
+        return self.derived_from == self.basis(profiler, self.origins)
+
     def needs_model(self, profiler: Profiler) -> bool:
         """Whether a model would be asked, and for anything else than it has answered."""
-        if profiler.model is None or not self.rows:
-            return False
-        return self.derived_from != self.basis(profiler, self.origins)
+        return profiler.model is not None and bool(self.rows) and not self.is_derived(profiler)
 
     def basis(self, profiler: Profiler, origins: Mapping[str, str]) -> str:
         """A hash of all that an answer depends on, when the profile has values of these origins.
 
-        The month is part of it, because sections are about months.
+        The month is part of it, because sections are about months. A model's does not depend on
+        names: another name is no reason to pay for the same memories again.
         """
+        names = () if profiler.model is not None else (sorted(self.names),)
         return sha256(
             repr(
                 (
+                    *names,
                     profiler.name,
                     profiler.prompt_version,
                     f"{self.now:%Y-%m}",
@@ -251,11 +256,13 @@ class ProfileDerivation:
         *,
         profiler: Profiler,
         job_id: str | None,
+        forget: bool = True,
     ) -> DerivationResult:
         """Store the changes whose memories are unchanged, in the caller's transaction.
 
         Args:
             profiler: what was asked for them; a model may pass a slot over, rules do not.
+            forget: whether memories may be gone whose values are in the history.
 
         Raises:
             UserNotFoundError, ProjectNotFoundError: it was erased meanwhile.
@@ -286,16 +293,16 @@ class ProfileDerivation:
             )
         author = ValueAuthor("derived", principal.key_id or None, job_id)
         slots = await profiles.write(profile, [*gone, *kept], author)
-        asked = {}
-        if seen.needs_model(profiler):
+        noted: dict[str, Any] = {}
+        if profiler.model is None or seen.needs_model(profiler):
             origins = origins_of(await profiles.values(profile.profile_id))
-            asked = {
-                "model_asked_at": seen.now,
-                "derived_from": seen.basis(profiler, origins),
-            }
+            noted["derived_from"] = seen.basis(profiler, origins)
+        if seen.needs_model(profiler):
+            noted["model_asked_at"] = seen.now
         latest = max((row.update_time for row in seen.rows), default=None)
-        await profiles.note(profile, derived_until=latest, **asked)
-        await profiles.forget(profile)
+        await profiles.note(profile, derived_until=latest, **noted)
+        if forget:
+            await profiles.forget(profile)
         if profiler.model is not None:
             await AnswerRepository(db, principal.tenant_id).delete(seen.purpose.name)
         log.info("profile_derived", owner=kind, changed=len(slots), up_to_date=up_to_date)

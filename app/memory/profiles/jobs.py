@@ -10,8 +10,8 @@ from app.identity.tenants.repository import TenantRepository
 from app.language.llm.errors import UnknownModelError
 from app.language.llm.model_catalogue import ProfilerCatalogue
 from app.language.llm.profiler import Profiler
-from app.memory.memories.refreshes import REQUESTED, derive_soon, owner_of
-from app.memory.profiles.derivation import DerivationSnapshot, ProfileDerivation
+from app.memory.memories.refreshes import CHANGED, REQUESTED, derive_soon, owner_of
+from app.memory.profiles.derivation import DerivationResult, DerivationSnapshot, ProfileDerivation
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
@@ -82,6 +82,9 @@ class ProfileJobs:
             except DisabledError as error:
                 raise DeferJobError(self._now() + DISABLED, "disabled") from error
         profiler = self._profiler(seen)
+        if seen.is_derived(profiler) and not job.signals & {CHANGED, REQUESTED}:
+            await self._finish_unchanged(job, profiler, seen)
+            return
         unchanged = profiler.model is not None and not seen.needs_model(profiler)
         if seen.needs_model(profiler):
             await self._wait(job, principal, seen)
@@ -94,20 +97,20 @@ class ProfileJobs:
                 changes,
                 profiler=profiler,
                 job_id=job.job_id,
+                forget=bool(job.signals & {CHANGED, REQUESTED}),
             )
             jobs = JobRepository(unit.db, job.tenant_id)
             if not stored.up_to_date:
-                await jobs.schedule(derive_soon(owner, creator=job.creator))
-            await jobs.finish(
-                job,
-                {
-                    "deriver": profiler.name,
-                    "memories": len(seen.rows),
-                    "changed": list(stored.slots),
-                    "unchanged": unchanged,
-                    "settled": stored.up_to_date,
-                },
-            )
+                await jobs.schedule(derive_soon(owner, creator=job.creator, changed=True))
+            await jobs.finish(job, _result(profiler, seen, stored, unchanged=unchanged))
+
+    async def _finish_unchanged(
+        self, job: ClaimedJob, profiler: Profiler, seen: DerivationSnapshot
+    ) -> None:
+        """End a run that would derive what there is: its memories were read by the run before."""
+        result = _result(profiler, seen, DerivationResult((), up_to_date=True), unchanged=True)
+        async with self._work.write(job, while_disabled=True) as unit:
+            await JobRepository(unit.db, job.tenant_id).finish(job, result)
 
     def _profiler(self, seen: DerivationSnapshot) -> Profiler:
         try:
@@ -135,3 +138,16 @@ class ProfileJobs:
         used_up = await self._derivation.used_up(principal)
         if used_up is not None:
             raise DeferJobError(used_up.until, used_up.reason)
+
+
+def _result(
+    profiler: Profiler, seen: DerivationSnapshot, stored: DerivationResult, *, unchanged: bool
+) -> dict[str, Any]:
+    """What is shown with a job."""
+    return {
+        "deriver": profiler.name,
+        "memories": len(seen.rows),
+        "changed": list(stored.slots),
+        "unchanged": unchanged,
+        "settled": stored.up_to_date,
+    }

@@ -16,7 +16,14 @@ from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Access, Principal
 from app.identity.users.repository import UserRepository
 from app.memory.memories.owner import ensure_owner, user_owner
-from app.memory.memories.refreshes import Owner, derive_now, derive_soon
+from app.memory.memories.refreshes import (
+    PROFILE,
+    Owner,
+    derive_now,
+    derive_soon,
+    hasten,
+    key_of,
+)
 from app.memory.profiles.errors import SlotTooLongError, UnknownSlotError
 from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
 from app.memory.profiles.prompt_lines import RenderedProfile, project_lines, user_lines
@@ -106,7 +113,9 @@ class ProfileService:
         """
         async with self._work.read(principal) as db:
             await UserRepository(db, principal.access).get(user_id)
-            return await _user_profile(db, principal.access, user_id)
+            shown = await _user_profile(db, principal.access, user_id)
+        await hasten(self._work, principal, PROFILE, key_of(("user", user_id)))
+        return shown
 
     async def of_project(self, principal: Principal, project_id: str) -> ProjectProfileRead:
         """A project's profile; empty when nothing is known.
@@ -117,7 +126,9 @@ class ProfileService:
         """
         async with self._work.read(principal) as db:
             await ProjectRepository(db, principal.access).get(project_id)
-            return await _project_profile(db, principal.access, project_id)
+            shown = await _project_profile(db, principal.access, project_id)
+        await hasten(self._work, principal, PROFILE, key_of(("project", project_id)))
+        return shown
 
     async def write_user(
         self,
@@ -214,7 +225,7 @@ class ProfileService:
         written = await profiles.write(profile, changes, ValueAuthor("user", principal.key_id))
         given_back = {change.slot for change in changes if change.value is None}
         if given_back & set(written) - {INSTRUCTIONS}:
-            order = derive_soon(owner, creator=principal.key_id)
+            order = derive_soon(owner, creator=principal.key_id, changed=True)
             await JobRepository(db, principal.tenant_id).schedule(order)
         log.info("profile_written", owner=owner[0], changed=len(written))
 

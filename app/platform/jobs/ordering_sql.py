@@ -134,6 +134,18 @@ WHERE j.tenant_id = $1 AND j.kind = $3 AND j.key = $4 AND {LIVE}
 """Joins the live job, when there is one; takes what ORDER takes, and the time."""
 
 
+HASTEN = f"""
+UPDATE jobs SET due_at = least(due_at, CAST($3 AS timestamptz))
+WHERE tenant_id = $1 AND job_id IN (
+    SELECT job_id FROM jobs
+    WHERE tenant_id = $1 AND job_id = ANY(CAST($2 AS text[])) AND status = 'pending'
+    ORDER BY job_id FOR UPDATE SKIP LOCKED
+)
+RETURNING pg_notify('{CHANNEL}', '')
+"""
+"""Makes pending jobs due at once; it waits for nobody who changes one."""
+
+
 def parameters_of(order: Order, tenant_id: str, job_id: str) -> list[object]:
     """The parameters of ORDER, and all but the time of POSTPONE."""
     return [

@@ -28,6 +28,7 @@ from app.platform.jobs.models import LIVE, Job
 from app.platform.jobs.ordering_sql import (
     FINISH,
     FREE_LANE,
+    HASTEN,
     ORDER,
     PASS_PLACE_ON,
     POSTPONE,
@@ -95,6 +96,27 @@ class JobRepository:
                 Job.tenant_id == self._tenant_id, Job.kind == kind, Job.key == key, text(LIVE)
             )
         )
+
+    async def waiting(self, kind: str, key: str | None, *, most: int) -> list[str]:
+        """Ids of pending jobs of this kind that are not due yet and wait for further orders alone,
+        the next first; with `key` at most its one.
+        """
+        statement = select(Job.job_id).where(
+            Job.tenant_id == self._tenant_id,
+            Job.kind == kind,
+            Job.status == "pending",
+            Job.due_at > await clock_of(self._db),
+            Job.deferred_reason.is_(None),
+            Job.attempts == 0,
+        )
+        if key is not None:
+            statement = statement.where(Job.key == key, text(LIVE))
+        return list(await self._db.scalars(statement.order_by(Job.due_at).limit(most)))
+
+    async def hasten(self, job_ids: Sequence[str]) -> None:
+        """Make pending jobs due at once, but those that somebody else changes meanwhile."""
+        driver = await driver_of(self._db)
+        await driver.execute(HASTEN, self._tenant_id, list(job_ids), await clock_of(self._db))
 
     async def set_lane_order(self, kind: str, key: str, lane_order: datetime) -> None:
         """Give a pending job, if there is one, another place in its lane."""
