@@ -16,6 +16,7 @@ from prometheus_client import REGISTRY
 from structlog.testing import capture_logs
 
 from app.errors import UnavailableError
+from app.platform.database.roles import OWNER
 from app.platform.jobs.dispatch import Listener
 from app.platform.jobs.errors import DeferJobError, GiveUpJobError, LeaseLostError
 from app.platform.jobs.orders import ClaimedJob, Handler
@@ -69,7 +70,8 @@ def counted(kind: str, outcome: str) -> float:
 class Book:
     """A handler that notes its runs, and holds on to them until told otherwise."""
 
-    def __init__(self, *, hold: bool = False) -> None:
+    def __init__(self, *, hold: bool = False, fails: bool = False) -> None:
+        self.fails = fails
         self.begun: list[ClaimedJob] = []
         self.ended: list[ClaimedJob] = []
         self.cancelled: list[ClaimedJob] = []
@@ -88,7 +90,32 @@ class Book:
             self.cancelled.append(job)
             raise
         self.ended.append(job)
+        if self.fails:
+            raise RuntimeError
         return {"key": job.key}
+
+
+@asynccontextmanager
+async def read_only(queue: Queue) -> AsyncIterator[None]:
+    """A server that is demoted, and promoted again: it cuts its connections both times."""
+    name = await queue.owner.fetchval("SELECT current_database()")
+    setting = "default_transaction_read_only"
+
+    async def switch(change: str) -> None:
+        await queue.owner.execute("RESET ROLE")
+        await queue.owner.execute(f"ALTER DATABASE {name} {change}")
+        await queue.owner.execute(
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
+            "WHERE datname = $1 AND pid <> pg_backend_pid()",
+            name,
+        )
+        await queue.owner.execute(f"SET ROLE {OWNER}")
+
+    await switch(f"SET {setting} = on")
+    try:
+        yield
+    finally:
+        await switch(f"RESET {setting}")
 
 
 class TestWorking:
@@ -472,6 +499,45 @@ class TestDraining:
 
         [said] = [line for line in lines if line["event"] == "jobs_returned"]
         assert (said["jobs"], said["not_returned"]) == (1, 1)
+
+    @pytest.mark.parametrize("fails", [False, True])
+    async def test_stop_does_not_wait_for_a_database_that_cannot_be_written_to(
+        self, queue: Queue, fails: bool
+    ) -> None:
+        """The run has ended, as a success or not, and nobody can be told so."""
+        book = Book(hold=True, fails=fails)
+        await queue.order()
+        worker = worker_on(queue, {"extract": book}, grace_seconds=0.3)
+        running = asyncio.create_task(worker.run())
+        await eventually(lambda: len(book.begun) == 1)
+        async with read_only(queue):
+            book.go.set()
+            await eventually(lambda: len(book.ended) == 1)
+            with capture_logs() as lines:
+                assert await asyncio.wait_for(worker.drain(timedelta(hours=1)), PATIENCE) is False
+            await running
+
+        [said] = [line for line in lines if line["event"] == "jobs_returned"]
+        assert (said["jobs"], said["not_returned"]) == (0, 1)
+
+    async def test_end_is_written_when_the_database_comes_back_before_it_is_given_up(
+        self, queue: Queue
+    ) -> None:
+        book = Book(hold=True)
+        made = await queue.order()
+        worker = worker_on(queue, {"extract": book}, grace_seconds=PATIENCE)
+        running = asyncio.create_task(worker.run())
+        await eventually(lambda: len(book.begun) == 1)
+        async with read_only(queue):
+            book.go.set()
+            await eventually(lambda: len(book.ended) == 1)
+            draining = asyncio.create_task(worker.drain(timedelta(hours=1)))
+            await asyncio.sleep(0.5)
+            assert not draining.done()
+
+        assert await asyncio.wait_for(draining, PATIENCE) is True
+        await running
+        assert (await queue.row(made.job_id))["status"] == "succeeded"
 
     async def test_a_hurried_worker_waits_no_longer(self, queue: Queue) -> None:
         book = Book(hold=True)

@@ -5,6 +5,7 @@ One transaction per success, with its flush to disk, would be most of the cost o
 
 import asyncio
 import json
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -55,11 +56,21 @@ class Endings:
         self._dispatch = dispatch
         self._waiting: list[_Returned] = []
         self._any = asyncio.Event()
+        self._give_up_at = math.inf
+
+    def give_up_after(self, seconds: float) -> None:
+        """Fail what cannot be stored by then: the worker stops, and its lease will run out."""
+        self._give_up_at = asyncio.get_running_loop().time() + seconds
+
+    @property
+    def _is_given_up(self) -> bool:
+        return asyncio.get_running_loop().time() >= self._give_up_at
 
     async def succeed(self, job: ClaimedJob, result: dict[str, Any] | None) -> bool:
         """End a run whose handler returned; False when the job was lost meanwhile.
 
-        Waits while the database is unavailable. The handler may have finished the job itself.
+        Waits while the database is unavailable, until `give_up_after`; then it raises. The handler
+        may have finished the job itself.
 
         Raises:
             TypeError, ValueError: the result cannot be written as JSON.
@@ -72,7 +83,10 @@ class Endings:
         return await written
 
     async def record(self, job: ClaimedJob, verdict: Verdict) -> bool:
-        """End a run that did not succeed; False when the job was lost meanwhile."""
+        """End a run that did not succeed; False when the job was lost meanwhile.
+
+        Waits while the database is unavailable, until `give_up_after`; then it raises.
+        """
         tries = 0
         while True:
             try:
@@ -83,7 +97,7 @@ class Endings:
             except Exception as error:
                 # After an unknown outcome the next try finds the job ended, and so lost.
                 tries += not isinstance(error, UnavailableError)
-                if tries > MOST_TRIES:
+                if tries > MOST_TRIES or self._is_given_up:
                     raise
                 await asyncio.sleep(PAUSE_SECONDS)
             else:
@@ -143,7 +157,7 @@ class Endings:
             log.warning("jobs_not_written", jobs=len(batch), error=type(error).__name__)
         for ended in batch:
             ended.tries += not isinstance(error, UnavailableError)
-            if ended.tries > MOST_TRIES:
+            if ended.tries > MOST_TRIES or self._is_given_up:
                 ended.fail(error)
         self._waiting = [ended for ended in batch if not ended.written.done()] + self._waiting
         if self._waiting:

@@ -117,6 +117,7 @@ class Worker:
         )
         self._endings = Endings(database, self._dispatch)
         self._runs: set[_Run] = set()
+        self._unwritten: set[_Run] = set()
         self._busy: Counter[str] = Counter()
         self._supervisors: set[asyncio.Task[None]] = set()
         self._wake = asyncio.Event()
@@ -148,13 +149,15 @@ class Worker:
         """Claim nothing more, and end within `budget` or when `hurry` is called.
 
         Jobs that still run then are cancelled and given back: they are due at once, and the
-        attempt does not count.
+        attempt does not count. A database that takes no writes is told of neither; it is not
+        waited for, and what it was not told of is taken over when its lease runs out.
 
         Returns:
             Whether all jobs that were begun have ended.
 
         """
         self._draining.set()
+        self._endings.give_up_after(self._grace_seconds)
         self._wake.set()
         if self._claiming is not None:
             hurried = asyncio.create_task(self._hurried.wait())
@@ -166,16 +169,16 @@ class Worker:
             )
             hurried.cancel()
             ended.cancel()
-        left = list(self._runs)
+        left = set(self._runs)
         for run in left:
             run.stop("drained")
         if left:
             await asyncio.wait(set(self._supervisors), timeout=self._grace_seconds)
-            # What a database that takes no writes cannot be told of is taken over with its lease.
-            kept = len(self._runs.intersection(left))
-            log.warning("jobs_returned", jobs=len(left) - kept, not_returned=kept)
+        kept = (self._runs & left) | self._unwritten
+        if left or kept:
+            log.warning("jobs_returned", jobs=len(left - kept), not_returned=len(kept))
         self._over.set()
-        return not left
+        return not left and not kept
 
     def hurry(self) -> None:
         """End the wait of `drain`."""
@@ -271,6 +274,8 @@ class Worker:
         except Exception as error:  # noqa: BLE001 (its lease will run out)
             log.warning("job_end_not_written", kind=run.job.kind, error=type(error).__name__)
             outcome = "lost"
+            if self._draining.is_set():
+                self._unwritten.add(run)
         finally:
             self._runs.discard(run)
             self._wake.set()
