@@ -137,8 +137,8 @@ class IdNotAllowedError(ForbiddenError):
 
     def __init__(self, field: str, prefix: str) -> None:
         super().__init__(
-            f"This key is bound: a new `{field}` begins with `{prefix}` and has neither `:` nor "
-            "`~` behind it. Where it may be left out, the service makes one.",
+            f"This key is bound: a new `{field}` begins with `{prefix}` and has something behind "
+            "it, without `:` and `~`. Where it may be left out, the service makes one.",
             field=field,
             prefix=prefix,
         )

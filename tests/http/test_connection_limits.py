@@ -203,6 +203,33 @@ class TestHead:
 
         assert refusal(connection) == (431, "headers_too_large")
 
+    @pytest.mark.parametrize(
+        "head",
+        [b"GET / HTTP/1.1\r\n", GET + b"HOST: b\r\n", b"GET / HTTP/1.0\r\nHost: a\r\nHost: a\r\n"],
+        ids=["none", "two", "two of 1.0"],
+    )
+    def test_a_request_without_one_host_is_refused(self, patient: Service, head: bytes) -> None:
+        connection = patient.connect(head + b"\r\n")
+
+        assert refusal(connection) == (400, "invalid_host")
+
+    @pytest.mark.parametrize(
+        "head",
+        [b"GET / HTTP/1.0\r\n", b"GET / HTTP/1.1\r\nhOST: a\r\nX: a\r\n"],
+        ids=["1.0", "1.1"],
+    )
+    def test_one_host_is_enough_and_none_for_http_1_0(self, patient: Service, head: bytes) -> None:
+        with patient.connect(head + b"\r\n") as connection:
+            assert answer(connection) == 200
+
+    def test_each_request_of_a_connection_has_a_host_of_its_own(self, patient: Service) -> None:
+        with patient.connect(GET + b"\r\n") as connection:
+            assert answer(connection) == 200
+            connection.sendall(GET + b"\r\n")
+            assert answer(connection) == 200
+            connection.sendall(b"GET / HTTP/1.1\r\n\r\n")
+            assert refusal(connection) == (400, "invalid_host")
+
     @pytest.mark.parametrize("start", [b"GET /", GET + b"X: ", GET + b"X"], ids=str)
     def test_a_line_that_never_ends_is_refused(self, patient: Service, start: bytes) -> None:
         connection = patient.connect(start)

@@ -14,6 +14,7 @@ from httpx import AsyncClient
 from app.platform.database.roles import OWNER
 from app.runtime import Runtime
 from app.settings import Settings
+from tests.support.api import ok, problem
 from tests.support.service import USAGE_FLUSH, client_of
 from tests.support.tenants import Caller, make_key
 
@@ -169,8 +170,77 @@ class TestTenants:
             assert f"{name} must be" in fault["detail"]
         assert (await operator.get(place)).json()["config"] == fine
 
+    async def test_a_setting_that_there_is_none_of_is_refused_by_name(
+        self, operator: AsyncClient
+    ) -> None:
+        """`rate_limit` would limit nothing, unnoticed."""
+        made = (await operator.post("/tenants", json={"tenant_name": "Acme"})).json()
+        place = f"/tenants/{made['tenant_id']}"
+        known = {
+            "embedding": "wordllama", "model": "rules", "graph": False, "processors": [],
+            "summary_model": "extractive", "profile_model": "rules", "forgetting": {},
+            "rate_limits": {}, "daily_calls": 0, "daily_tokens": 0,
+        }  # fmt: skip
+        assert ok(await operator.patch(place, json={"config": known}))["config"] == known
+
+        for config in ({"rate_limit": {"read": 5}}, known | {"x" * 500: 1}):
+            for response in (
+                await operator.patch(place, json={"config": config}),
+                await operator.post("/tenants", json={"tenant_name": "Acme", "config": config}),
+            ):
+                [fault] = problem(response, 422, "invalid_request")["errors"]
+                name = next(one for one in config if one not in known)[:100]
+                assert fault["location"] == ["body", "config"]
+                assert f"{name} must be a setting" in fault["detail"]
+        assert ok(await operator.get(place))["config"] == known
+
 
 class TestKeys:
+    async def test_a_key_that_has_expired_already_is_not_made(
+        self, client: AsyncClient, operator: AsyncClient, acme: Caller
+    ) -> None:
+        now = datetime.now(UTC)
+        for path, caller in (("/keys", client), (f"/tenants/{acme.tenant_id}/keys", operator)):
+            for past in (now - timedelta(days=1), now):
+                body = {"expires_at": past.isoformat()}
+                [fault] = problem(await caller.post(path, json=body), 422, "expiry_in_past")[
+                    "errors"
+                ]
+                assert fault["location"] == ["body", "expires_at"]
+        assert all(one["expires_at"] is None for one in ok(await client.get("/keys"))["items"])
+
+    async def test_key_may_be_bound_to_a_user_who_is_made_on_first_use(
+        self, app: FastAPI, client: AsyncClient
+    ) -> None:
+        made = await add_key(client, user_id="eva")
+        body = {"messages": "She drinks green tea.", "user_id": "eva", "infer": False}
+        async with client_of(app, made["key"]) as eva:
+            problem(await eva.get("/users/eva"), 404, "user_not_found")
+            ok(await eva.post("/memories", json=body), 201)
+            assert ok(await eva.get("/users/eva"))["user_id"] == "eva"
+
+    async def test_key_may_be_bound_to_an_agent_that_is_made_on_first_use(
+        self, app: FastAPI, client: AsyncClient
+    ) -> None:
+        made = await add_key(client, agent_id="coach")
+        body = {"messages": "She drinks tea.", "user_id": "coach~eva", "infer": False}
+        async with client_of(app, made["key"]) as coach:
+            problem(await coach.get("/agents/coach"), 404, "agent_not_found")
+            ok(await coach.post("/memories", json=body), 201)
+            assert ok(await coach.get("/agents/coach"))["agent_id"] == "coach"
+
+    async def test_repetition_is_answered_when_its_key_has_expired(
+        self, client: AsyncClient
+    ) -> None:
+        soon = datetime.now(UTC) + timedelta(seconds=0.3)
+        body, once = {"expires_at": soon.isoformat()}, {"Idempotency-Key": "expiring"}
+        first = ok(await client.post("/keys", json=body, headers=once), 201)
+        await asyncio.sleep((soon - datetime.now(UTC)).total_seconds() + 0.01)
+
+        again = ok(await client.post("/keys", json=body, headers=once), 201)
+
+        assert again == first | {"key": None}
+
     async def test_a_key_is_shown_once(self, client: AsyncClient, dsn: str) -> None:
         made = await add_key(client, key_name="backend", scopes=["write", "read", "read"])
 

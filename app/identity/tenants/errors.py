@@ -73,6 +73,18 @@ class ExpiredSignInCodeError(UnauthenticatedError):
         )
 
 
+class ExpiryInPastError(UnprocessableError):
+    code = "expiry_in_past"
+    title = "Expiry in the past"
+
+    def __init__(self) -> None:
+        wanted = "must be in the future: the key would never be usable"
+        super().__init__(
+            f"`expires_at` {wanted}.",
+            errors=[{"location": ["body", "expires_at"], "detail": wanted}],
+        )
+
+
 class TenantDisabledError(ForbiddenError):
     code = "tenant_disabled"
     title = "Tenant disabled"

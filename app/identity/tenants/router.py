@@ -6,6 +6,7 @@ from fastapi import APIRouter, Query
 
 from app.errors import VersionConflictError
 from app.identity.tenants.errors import (
+    ExpiryInPastError,
     KeyNotFoundError,
     OwnTenantError,
     TenantIdTakenError,
@@ -96,7 +97,7 @@ async def update_tenant(
 @tenants_router.post(
     "/{tenant_id}/keys",
     status_code=201,
-    responses=responses_for(TenantNotFoundError, *IDEMPOTENCY_ERRORS),
+    responses=responses_for(TenantNotFoundError, ExpiryInPastError, *IDEMPOTENCY_ERRORS),
 )
 async def add_tenant_key(
     tenant_id: Id,
@@ -132,7 +133,9 @@ async def revoke_tenant_key(
     return await service.revoke_key(tenant_id, key_id)
 
 
-@keys_router.post("", status_code=201, responses=responses_for(*IDEMPOTENCY_ERRORS))
+@keys_router.post(
+    "", status_code=201, responses=responses_for(ExpiryInPastError, *IDEMPOTENCY_ERRORS)
+)
 async def add_key(
     body: KeyCreate, principal: AdminDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> KeyCreated:

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
+from app.platform.http.problems import LONGEST_NAME
 from app.platform.http.rates import POLICIES, RATE_LIMITS
 from app.platform.values.fields import (
     ENABLED,
@@ -81,6 +82,22 @@ Status = Annotated[
 ]
 
 
+SETTINGS: Final = (
+    "embedding", "model", "graph", "summary_model", "profile_model", "processors", FORGETTING,
+    RATE_LIMITS, "daily_calls", "daily_tokens",
+)  # fmt: skip
+"""What a tenant's config may have."""
+
+
+def _known(config: dict[str, Any]) -> dict[str, Any]:
+    """A name that was meant for a setting and is none would change nothing unnoticed."""
+    unknown = next((name for name in config if name not in SETTINGS), None)
+    if unknown is not None:
+        name = unknown[:LONGEST_NAME]
+        raise ValueError(f"{name} must be a setting of a tenant: {', '.join(SETTINGS)}")
+    return config
+
+
 def _quotas(config: dict[str, Any]) -> dict[str, Any]:
     for name in ("daily_calls", "daily_tokens"):
         value = config.get(name, 0)
@@ -109,6 +126,7 @@ def _rates(config: dict[str, Any]) -> dict[str, Any]:
 
 Config = Annotated[
     Document,
+    AfterValidator(_known),
     AfterValidator(_quotas),
     AfterValidator(_rates),
     AfterValidator(_forgetting),

@@ -15,6 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.tenants.access import Access, Principal, own_prefix
 from app.identity.tenants.errors import (
     ExpiredKeyError,
+    ExpiryInPastError,
     InsufficientScopeError,
     OwnTenantError,
     RevokedKeyError,
@@ -253,6 +254,7 @@ class TenantService:
 
         Raises:
             InsufficientScopeError: only an operator makes operator keys.
+            ExpiryInPastError: it would have expired already.
             TenantNotFoundError: there is no such tenant.
 
         """
@@ -260,6 +262,9 @@ class TenantService:
             raise InsufficientScopeError("operator")
         home = actor.tenant_id if actor else tenant_id
         async with self._work.write(home, key, while_disabled=True) as unit:
+            # Behind the claim: a repetition is answered as before, when it has expired too.
+            if body.expires_at is not None and body.expires_at <= self._now():
+                raise ExpiryInPastError
             await enter_tenant(unit.db, tenant_id)
             repository = TenantRepository(unit.db, tenant_id)
             await repository.get()

@@ -75,6 +75,7 @@ class _Phase(Enum):
     CLOSED = auto()
 
 
+_HOST: Final = b"host"
 _REFUSED = {_Phase.LINGER, _Phase.CLOSED}
 
 
@@ -142,6 +143,7 @@ class LimitedProtocol(HttpToolsProtocol):
         self._head_chunks = 0
         self._body_bytes = 0
         self._is_head_too_large = False
+        self._hosts = 0
         # What is answered now; `cycle` is what came last.
         self._running: RequestResponseCycle | None = None
         self._task: asyncio.Task[Any] | None = None
@@ -213,6 +215,7 @@ class LimitedProtocol(HttpToolsProtocol):
             return
         self._head_bytes = self._head_chunks = self._body_bytes = 0
         self._is_head_too_large = False
+        self._hosts = 0
         self._enter(_Phase.HEAD, self._limits.head_seconds)
 
     @override
@@ -224,6 +227,7 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_header(self, name: bytes, value: bytes) -> None:
         # As they are sent: `name: value` and the end of the line.
         if self._fits(len(name) + len(value) + 4) and len(self.headers) < self._limits.head_count:
+            self._hosts += len(name) == len(_HOST) and name.lower() == _HOST
             super().on_header(name, value)
         else:
             self._is_head_too_large = True
@@ -237,6 +241,9 @@ class LimitedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         if self._is_head_too_large:
             self._refuse_head()
+        elif self._hosts != 1 and (self._hosts or self.parser.get_http_version() == "1.1"):
+            # RFC 9112, 3.2: a proxy before it may have taken another host for the right one.
+            self._refuse(400, "invalid_host", "An HTTP/1.1 request has one Host header.")
         if self._phase is not _Phase.HEAD:
             return
         super().on_headers_complete()
