@@ -1,1 +1,0 @@
-import{A as e,q as t}from"./shared-DWCn8MtE.js";function n(){return t(e,{})}export{n as default};

@@ -1,0 +1,75 @@
+// Merges and splits, newest first, each of which can be undone.
+import { useState } from "preact/hooks";
+
+import { get, path as address, send, type Page } from "../api";
+import { Dialog } from "../components/dialog";
+import { type Column, Table } from "../components/table";
+import { Time } from "../components/time";
+import { href } from "../routing";
+import { locale } from "../text";
+import { t } from "../text/graph";
+import { rowsText } from "./regroup";
+import type { Change } from "./shapes";
+
+export function Changes({ round, done }: { round: number; done: (said: string) => void }) {
+  const [asked, setAsked] = useState<Change | null>(null);
+  const undo = async (change: Change) => {
+    await send("POST", `${address("/v1/graph/changes", change.change_id ?? "")}/undo`);
+    done(t("is_undone"));
+  };
+  return (
+    <section>
+      <h2>{t("changes")}</h2>
+      <Table<Change>
+        caption={t("changes")}
+        columns={columns(setAsked)}
+        load={(cursor, limit, signal) => get<Page<Change>>("/v1/graph/changes", { cursor, limit }, signal)}
+        again={round}
+        row={(change) => change.change_id ?? ""}
+        empty={t("no_changes")}
+      />
+      {asked && (
+        <Dialog title={t("undo_ask")} action={t("undo")} act={() => undo(asked)} close={() => setAsked(null)} danger>
+          <p>{t(eventKey(asked))} · {rowsText(asked.rows)}</p>
+          <p>{t("undo_about")}</p>
+        </Dialog>
+      )}
+    </section>
+  );
+}
+
+function columns(ask: (change: Change) => void): Column<Change>[] {
+  const when = (change: Change) => change.create_time ? new Date(change.create_time).toLocaleString(locale()) : "";
+  return [
+    { title: t("when"), show: (change) => <Time at={change.create_time} /> },
+    { title: t("event"), show: (change) => t(eventKey(change)) },
+    {
+      title: t("entities"),
+      show: (change) => change.entity_ids.map((id) => (
+        <div key={id}><a href={href("graph", [id])}><code>{id}</code></a></div>
+      )),
+    },
+    { title: t("changed_rows"), show: (change) => rowsText(change.rows) },
+    { title: t("reason"), show: (change) => change.reason },
+    {
+      title: t("actions"),
+      show: (change) => change.undone_at !== null
+        ? <span>{t("undone")} <Time at={change.undone_at} /></span>
+        : (
+          <button
+            type="button"
+            aria-label={t("undo_named", { event: t(eventKey(change)), when: when(change) })}
+            onClick={() => ask(change)}
+          >
+            {t("undo")}
+          </button>
+        ),
+    },
+  ];
+}
+
+function eventKey(change: Change) {
+  return ({ MERGE: "event_merge", SPLIT: "event_split", UPDATE: "event_update", DELETE: "event_delete" } as const)[
+    change.event
+  ];
+}
