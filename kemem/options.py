@@ -62,7 +62,8 @@ class SearchOptions(TypedDict, total=False):
     the query, default now; `boosts` weighs context signals by name, 0 turns one off; `explain`
     fills `explain` of each hit; `graph` also finds memories about entities that the query names;
     `cursor` is the `next_cursor` of the previous page, with all other parameters unchanged;
-    `max_tokens` ends a page before the contents of its hits take more.
+    `max_tokens` ends a page before the contents of its hits take more; hits of a `preview` do not
+    count as used.
     """
 
     project_id: str | None
@@ -75,6 +76,7 @@ class SearchOptions(TypedDict, total=False):
     reference_time: datetime | None
     boosts: Mapping[str, float] | None
     explain: bool
+    preview: bool
     graph: bool | None
     cursor: str | None
     max_tokens: int | None
@@ -169,7 +171,7 @@ class ContextOptions(TypedDict, total=False):
     in place of older tool results, for example `{"keep": 3}`; `tools` are the definitions that
     you send with it, which count, or `tools_tokens` what they take;
     `passages` adds passages of documents, for example `{"limit": 5}`. `excerpts` restricts the
-    pieces of earlier messages, for example `{"tokens": 800}`.
+    pieces of earlier messages, for example `{"tokens": 800}`. A `preview` is recorded nowhere.
     """
 
     messages: Sequence[Mapping[str, Any]] | None
@@ -188,6 +190,7 @@ class ContextOptions(TypedDict, total=False):
     reference_time: datetime | None
     rerank: bool
     explain: bool
+    preview: bool
 
 
 class CompactOptions(TypedDict, total=False):

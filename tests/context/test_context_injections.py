@@ -83,6 +83,19 @@ async def test_the_same_content_is_listed_once(talk: AsyncClient) -> None:
     assert row | {"last_at": before["last_at"]} == before
 
 
+async def test_a_preview_is_recorded_nowhere(talk: AsyncClient) -> None:
+    await save(talk, TEA)
+    looked = await context(talk, preview=True)
+    shown = await context(talk, include={"memories": False})
+
+    rows = await injections(talk, 1)
+
+    assert looked["used"]
+    assert looked["content_sha256"] != shown["content_sha256"]
+    assert [row["content_sha256"] for row in rows] == [shown["content_sha256"]]
+    assert looked == await context(talk) | {"pressure": looked["pressure"]}
+
+
 async def test_first_and_last_of_contexts_that_are_written_together(
     talk: AsyncClient, runtime: Runtime, acme: Caller
 ) -> None:

@@ -442,6 +442,17 @@ class TestTraces:
         }
         assert ok(await client.get(f"/memories/{cat['memory_id']}")) == cat["memory"]
 
+    async def test_a_preview_counts_nothing(self, client: AsyncClient) -> None:
+        tea = await save(client, TEA)
+        cat = await save(client, "The cat sleeps on the sofa.")
+        looked = await search(client, TEA, user_id="ana", limit=1, preview=True)
+        await search(client, "the cat on the sofa", user_id="ana", limit=1)
+
+        await self.used(client, cat["memory_id"], 1)
+
+        assert [hit["memory_id"] for hit in looked["results"]] == [tea["memory_id"]]
+        assert ok(await client.get(f"/memories/{tea['memory_id']}"))["use_count"] == 0
+
     async def test_a_change_in_between_keeps_the_count(self, client: AsyncClient) -> None:
         tea = await save(client, TEA)
         await found(client)

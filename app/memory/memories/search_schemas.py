@@ -171,6 +171,10 @@ class SearchRequest(Aliases):
         "similarity alone, in lexical mode by the lexical score.",
     )
     explain: bool = False
+    preview: bool = Field(
+        default=False,
+        description="For a look at what is found: its hits do not count as used.",
+    )
     format: Literal["json", "text"] = Field(
         default="json", description="text: the hits as lines for a prompt too, escaped."
     )

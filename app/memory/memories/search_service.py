@@ -140,8 +140,7 @@ class SearchService:
         confidence + 0.2 scope, then the reranker's if there is one; or similarity alone
         with `rerank` false. Of two in conflict on a page the newer comes first. An
         unknown user or session has no memories, which is no error: every conversation begins so.
-        `run_id` leaves out what did not come from that session.
-        Reads only, but for the counts of uses.
+        `run_id` leaves out what did not come from that session. Writes nothing but counts of uses.
 
         Without an embedder that answers, a hybrid search goes by words and context alone; a
         lexical one asks none.
@@ -177,7 +176,8 @@ class SearchService:
         times = newest, reference
         shown = await self._processed(principal, plan, body.query, found)
         found = shown.found
-        self._note(principal, plan, found)
+        if not body.preview:
+            self._note(principal, plan, found)
         waiting = await self._waiting(principal, plan) if body.mode != "lexical" else 0
         SEARCHES.labels("found" if found else "empty").inc()
         return {

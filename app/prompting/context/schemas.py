@@ -206,6 +206,11 @@ class ContextRequest(Schema):
     )
     rerank: bool = Field(default=True, description="Let the reranker order, when there is one.")
     explain: bool = False
+    preview: bool = Field(
+        default=False,
+        description="For a look at what a model would see: nothing is recorded of it, so that what "
+        "it shows does not count as shown.",
+    )
 
 
 class Part(ReadSchema):

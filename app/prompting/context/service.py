@@ -102,7 +102,7 @@ class ContextService:
         Sends at most three statements: the session with all that belongs to it, and two of the
         searches of memories and excerpts; a search of passages adds its own. Nothing is written;
         the shown memories are recorded after the answer, so that they are not extracted again when
-        a message repeats them.
+        a message repeats them; not with `preview`.
 
         Raises:
             SessionNotFoundError: the caller has no such session.
@@ -151,7 +151,8 @@ class ContextService:
             or (asked is not None and asked.vectors.degraded),
             "reranker": None if recalled is None else recalled.reranker,
         }
-        self._note(principal, answer, composition.beside_tokens)
+        if not body.preview:
+            self._note(principal, answer, composition.beside_tokens)
         return answer
 
     def _note(self, principal: Principal, answer: dict[str, Any], beside_tokens: int) -> None:
