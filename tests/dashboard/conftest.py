@@ -4,11 +4,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 from fastapi import FastAPI
-from playwright.async_api import Browser, BrowserContext, Page
+from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from tests.support.dashboard import AXE, Watch, browser_at, context_of, find_chromium, open_page
 from tests.support.service import listening
 from tests.support.tenants import Caller
+
+# Milliseconds. Conditions are looked at all the time: a long limit costs nothing where they hold.
+expect.set_options(timeout=60_000)
 
 
 @pytest.fixture(scope="session")

@@ -93,3 +93,30 @@ async def test_narrow_screens_need_no_scrolling_sideways(
             assert wide <= 360, name
             await axe(page)
     watch.check()
+
+
+async def test_key_that_the_service_refuses_is_given_up_with_its_sentence(
+    browser: Browser, address: str, watch: Watch
+) -> None:
+    watch.allow_refusals(401)
+    async with context_of(browser, address, "kem_nobody", watch) as context:
+        page = await context.new_page()
+        await page.goto("/dashboard#/keys")
+
+        await expect(page.get_by_role("alert")).to_contain_text("unknown_key")
+        assert await page.evaluate("sessionStorage.getItem('kemem.key')") is None
+    watch.check()
+
+
+async def test_service_that_is_gone_is_said_and_asked_again(page: Page, watch: Watch) -> None:
+    """The page keeps the key: nothing says that it is not good."""
+    await page.route("**/v1/**", lambda route: route.abort())
+    watch.allow_failed_requests()
+    await open_page(page, "#/keys")
+    await expect(page.get_by_role("alert")).to_contain_text("did not answer")
+
+    await page.unroute("**/v1/**")
+    await page.get_by_role("button", name="Try again").click()
+
+    await expect(page.get_by_role("alert")).to_have_count(0)
+    await expect(page.get_by_role("button", name="Sign out")).to_be_visible()

@@ -1,1 +1,0 @@
-import{A as e,q as t}from"./shared-BmMx3qVU.js";function n(){return t(e,{})}export{n as default};
