@@ -1,0 +1,1 @@
+import{J as e,j as t}from"./shared-Y2RgsbAu.js";function n(){return e(t,{})}export{n as default};
