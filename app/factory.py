@@ -24,6 +24,7 @@ from app.governance.forgetting.service import ForgettingService
 from app.governance.forgetting.steps import Forgetting, ForgettingRules
 from app.governance.operations.service import JobService
 from app.governance.privacy.service import ErasureService
+from app.governance.statistics.service import StatisticsService
 from app.governance.webhooks.secret_box import SecretBox
 from app.governance.webhooks.service import WebhookService
 from app.governance.webhooks.targets import Targets
@@ -133,7 +134,15 @@ def _saving(_: Factory, at: Runtime) -> SaveService:
 
 
 def _searching(at: Runtime) -> tuple[Any, ...]:
-    return (at.search_ranks, at.reranker, at.embedding_ledger, at.now, at.processing, at.counter)
+    return (
+        at.search_ranks,
+        at.reranker,
+        at.embedding_ledger,
+        at.now,
+        at.processing,
+        at.counter,
+        at.activity,
+    )
 
 
 def _limits(at: Runtime) -> RunLimits:
@@ -198,7 +207,9 @@ def _context(factory: Factory, at: Runtime) -> ContextService:
         factory.get(ExcerptSearch),
         factory.get(PassageSearchService),
     )
-    return ContextService(at.database, sources, at.counter, rules, at.injections, at.now)
+    return ContextService(
+        at.database, sources, at.counter, rules, at.injections, at.now, at.activity
+    )
 
 
 def _tools(factory: Factory, at: Runtime) -> ToolService:
@@ -352,6 +363,7 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
             at.work, factory.get(Forgetting), at.settings.purge_days
         ),
         JobService: lambda _, at: JobService(at.work),
+        StatisticsService: lambda _, at: StatisticsService(at.work),
         ErasureService: lambda _, at: ErasureService(at.work),
         WebhookService: lambda _, at: WebhookService(
             at.work,

@@ -27,6 +27,7 @@ from app.governance.exports.router import router as exports
 from app.governance.forgetting.router import router as forgetting
 from app.governance.operations.router import router as jobs
 from app.governance.privacy.router import router as privacy
+from app.governance.statistics.router import router as statistics
 from app.governance.webhooks.router import router as webhooks
 from app.identity.agents.router import processors_router as processors
 from app.identity.agents.router import router as agents
@@ -90,6 +91,7 @@ TAGS = [
     {"name": "context", "description": "What the model should see next, within a budget."},
     {"name": "tools", "description": "Memory as functions that a model may call."},
     {"name": "feedback", "description": "What callers think of memories."},
+    {"name": "statistics", "description": "Whether what is remembered is found, and used."},
     {"name": "webhooks", "description": "Who is notified of events, and the deliveries."},
     {"name": "forgetting", "description": "What is removed over time, and receipts of erasures."},
     {"name": "jobs", "description": "Background work: pending, running, done or dead."},
@@ -124,6 +126,7 @@ ROUTERS = (
     jobs,
     feedback,
     usage,
+    statistics,
     webhooks,
     forgetting,
     projects,

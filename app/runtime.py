@@ -32,6 +32,7 @@ from app.identity.agents.agent_processors import Processing
 from app.identity.agents.embedders import Embedders
 from app.identity.tenants.repository import KeyDirectory
 from app.identity.tenants.service import Identification, KeyUse
+from app.identity.usage.activity import Activity
 from app.identity.usage.ledger import EmbeddingLedger
 from app.identity.usage.prices import Price, parsed_prices
 from app.identity.usage.quota import Quota
@@ -96,6 +97,7 @@ class Runtime:
     key_use: KeyUse
     memory_use: MemoryUse
     injections: Injections
+    activity: Activity
     embedding_ledger: EmbeddingLedger
     now: Callable[[], datetime]
     metrics_folder: Path | None
@@ -155,6 +157,7 @@ async def open_runtime(
             await asyncio.wait([flushing])
             await _attempt("memory_use", lambda: runtime.memory_use.flush(everything=True))
             await _attempt("injections", lambda: runtime.injections.flush(everything=True))
+            await _attempt("activity", lambda: runtime.activity.flush(everything=True))
             await _attempt("embeddings", lambda: runtime.embedding_ledger.flush(everything=True))
             await _attempt("key_use", runtime.key_use.flush)
 
@@ -212,6 +215,7 @@ def _build(
         key_use=key_use,
         memory_use=MemoryUse(database),
         injections=Injections(database),
+        activity=Activity(database),
         embedding_ledger=embedding_ledger,
         now=now,
         metrics_folder=metrics_folder(),
@@ -270,6 +274,7 @@ async def _flush_until(closing: asyncio.Event, runtime: Runtime, pause: timedelt
         await _attempt("key_use", runtime.key_use.flush)
         await _attempt("memory_use", runtime.memory_use.flush)
         await _attempt("injections", runtime.injections.flush)
+        await _attempt("activity", runtime.activity.flush)
         await _attempt("embeddings", runtime.embedding_ledger.flush)
 
 

@@ -22,6 +22,7 @@ from app.governance.forgetting.service import KIND as FORGET
 from app.governance.forgetting.steps import Forgetting
 from app.governance.operations import housekeeping
 from app.governance.operations.repository import Retention
+from app.governance.statistics.rollup import Rollup
 from app.governance.webhooks import delivery
 from app.governance.webhooks.secret_box import SecretBox
 from app.governance.webhooks.targets import Targets
@@ -86,6 +87,7 @@ def handlers_of(factory: Factory, *, exact_rows: int = EXACT_ROWS) -> dict[str, 
             memories=MemoryBackfill(runtime.database),
             messages=backfill,
             quantisation=QuantisationService(runtime.database, exact_rows),
+            statistics=Rollup(runtime.database, runtime.catalogue).run,
             checkpoints=CheckpointArchiving(
                 runtime.database, timedelta(days=settings.checkpoint_ttl_days) or None
             ),

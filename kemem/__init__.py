@@ -7,6 +7,7 @@ from kemem._async.graph import AsyncGraph
 from kemem._async.memory import AsyncMemory
 from kemem._async.profiles import AsyncProfiles
 from kemem._async.projects import AsyncProjects
+from kemem._async.statistics import AsyncStatistics
 from kemem._sync.blocks import Blocks
 from kemem._sync.documents import Folders
 from kemem._sync.forgetting import Erasures, Forgetting
@@ -14,6 +15,7 @@ from kemem._sync.graph import Graph
 from kemem._sync.memory import Memory
 from kemem._sync.profiles import Profiles
 from kemem._sync.projects import Projects
+from kemem._sync.statistics import Statistics
 from kemem.answers import RequestWarning
 from kemem.blocks import Block, BlockChange, BlockDeleted, BlockHistory, BlockList
 from kemem.checkpoints import (
@@ -117,6 +119,7 @@ from kemem.memories import (
     Restored,
     ScoreParts,
     SearchResults,
+    UseReported,
 )
 from kemem.profiles import (
     DocumentImported,
@@ -153,6 +156,22 @@ from kemem.sessions import (
     Session,
     SessionForked,
 )
+from kemem.statistics import (
+    DuplicateFigures,
+    Effect,
+    EffectFigures,
+    EffectItem,
+    ExtractionFigures,
+    ExtractionItem,
+    ExtractionStatistics,
+    ItemFigures,
+    MemoryFigures,
+    MemoryStatistics,
+    RefusalFigures,
+    RefusalItem,
+    Refusals,
+    SearchFigures,
+)
 from kemem.tools import Processor, Processors, ToolResult, Tools
 from kemem.version import __version__
 
@@ -172,6 +191,7 @@ __all__ = [
     "AsyncMemory",
     "AsyncProfiles",
     "AsyncProjects",
+    "AsyncStatistics",
     "Block",
     "BlockChange",
     "BlockDeleted",
@@ -191,6 +211,10 @@ __all__ = [
     "ContextPart",
     "Deleted",
     "DocumentImported",
+    "DuplicateFigures",
+    "Effect",
+    "EffectFigures",
+    "EffectItem",
     "Entity",
     "EntityDetail",
     "EntityList",
@@ -201,6 +225,9 @@ __all__ = [
     "Evicted",
     "ExcerptSource",
     "Extraction",
+    "ExtractionFigures",
+    "ExtractionItem",
+    "ExtractionStatistics",
     "FactOutcome",
     "Feedback",
     "FieldFault",
@@ -233,6 +260,7 @@ __all__ = [
     "InjectedContext",
     "InjectedContexts",
     "InjectionState",
+    "ItemFigures",
     "Job",
     "JobFailedError",
     "KememError",
@@ -241,7 +269,9 @@ __all__ = [
     "Memories",
     "Memory",
     "MemoryDocument",
+    "MemoryFigures",
     "MemoryItem",
+    "MemoryStatistics",
     "Message",
     "MessageHit",
     "MessageHits",
@@ -271,12 +301,16 @@ __all__ = [
     "Projects",
     "RateLimitedError",
     "Reason",
+    "RefusalFigures",
+    "RefusalItem",
+    "Refusals",
     "Relation",
     "RelationList",
     "RequestWarning",
     "Restored",
     "Scheduled",
     "ScoreParts",
+    "SearchFigures",
     "SearchResults",
     "Session",
     "SessionForked",
@@ -284,6 +318,7 @@ __all__ = [
     "Snapshot",
     "Snapshots",
     "State",
+    "Statistics",
     "Summaries",
     "Summary",
     "TimedOutError",
@@ -299,6 +334,7 @@ __all__ = [
     "Uploaded",
     "Usage",
     "UsageOfDay",
+    "UseReported",
     "UsedExcerpt",
     "UsedMemory",
     "UsedModel",

@@ -8,7 +8,7 @@ from app.governance.privacy.models import Erasure
 from app.identity.agents.models import Agent
 from app.identity.projects.models import Project, ProjectMember
 from app.identity.tenants.models import ApiKey, SignInCode, Tenant
-from app.identity.usage.models import PaidAnswer, Usage
+from app.identity.usage.models import DailyCount, PaidAnswer, Usage
 from app.identity.users.models import User
 from app.memory.extraction.models import ExtractionRun
 from app.memory.feedback.models import MemoryFeedback
@@ -47,14 +47,13 @@ from app.prompting.context.models import InjectedContext
 from app.prompting.documents.models import AgentFolder, File, FileChunk, Folder, Passage
 
 TABLES = (
-    Tenant, ApiKey, SignInCode, StoredAnswer, Agent, User, Project, ProjectMember, Session, Message,
-    Memory, MemoryHistory, MemoryBucket, GateDecision, MemoryFeedback, Job, ExtractionRun, Usage,
-    PaidAnswer, Webhook, WebhookDelivery, SessionState, SessionStateSnapshot, SessionSummary,
-    Checkpoint, CheckpointArchive, Approval, SaverCheckpoint, SaverValue, SaverChunk, SaverWrite,
-    Block, AgentBlock, BlockHistory, ContextInjection, InjectedContext, GraphEntity, GraphAlias,
-    GraphRelation, GraphMention, GraphChange, StoreItem, StoreText, Profile, ProfileValue,
-    ProfileHistory, Folder,
-    AgentFolder, File, FileChunk, Passage, Erasure,
+    Tenant, ApiKey, SignInCode, StoredAnswer, Agent, User, Project, ProjectMember, Session,
+    Message, Memory, MemoryHistory, MemoryBucket, GateDecision, MemoryFeedback, Job, ExtractionRun,
+    Usage, DailyCount, PaidAnswer, Webhook, WebhookDelivery, SessionState, SessionStateSnapshot,
+    SessionSummary, Checkpoint, CheckpointArchive, Approval, SaverCheckpoint, SaverValue,
+    SaverChunk, SaverWrite, Block, AgentBlock, BlockHistory, ContextInjection, InjectedContext,
+    GraphEntity, GraphAlias, GraphRelation, GraphMention, GraphChange, StoreItem, StoreText,
+    Profile, ProfileValue, ProfileHistory, Folder, AgentFolder, File, FileChunk, Passage, Erasure,
 )  # fmt: skip
 
 metadata: MetaData = Base.metadata

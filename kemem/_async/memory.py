@@ -11,6 +11,7 @@ from kemem._async.memories import AsyncMemoryMethods
 from kemem._async.profiles import AsyncProfiles
 from kemem._async.projects import AsyncProjects
 from kemem._async.sessions import AsyncSessionMethods
+from kemem._async.statistics import AsyncStatistics
 from kemem._async.tools import AsyncToolMethods
 from kemem.deprecated import OldMemoryNames
 
@@ -87,3 +88,8 @@ class AsyncMemory(
     def erasures(self) -> AsyncErasures:
         """Receipts of erasures."""
         return AsyncErasures(self._send, self._collect)
+
+    @property
+    def statistics(self) -> AsyncStatistics:
+        """Whether what is remembered is found, and used."""
+        return AsyncStatistics(self._send, self._collect)

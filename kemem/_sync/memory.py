@@ -12,6 +12,7 @@ from kemem._sync.memories import MemoryMethods
 from kemem._sync.profiles import Profiles
 from kemem._sync.projects import Projects
 from kemem._sync.sessions import SessionMethods
+from kemem._sync.statistics import Statistics
 from kemem._sync.tools import ToolMethods
 from kemem.deprecated import OldMemoryNames
 
@@ -88,3 +89,8 @@ class Memory(
     def erasures(self) -> Erasures:
         """Receipts of erasures."""
         return Erasures(self._send, self._collect)
+
+    @property
+    def statistics(self) -> Statistics:
+        """Whether what is remembered is found, and used."""
+        return Statistics(self._send, self._collect)

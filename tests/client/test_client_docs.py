@@ -13,7 +13,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="ut
 GROUPS = {
     "blocks": kemem.Blocks, "folders": kemem.Folders, "projects": kemem.Projects,
     "profiles": kemem.Profiles, "graph": kemem.Graph, "forgetting": kemem.Forgetting,
-    "erasures": kemem.Erasures,
+    "erasures": kemem.Erasures, "statistics": kemem.Statistics,
 }  # fmt: skip
 # Described in a sentence of their own.
 PROPERTIES = {"base_url", "acting_user"}

@@ -49,6 +49,7 @@ def test_client_and_each_group_of_methods_exist_in_both_kinds() -> None:
 
     assert names == {
         "Memory", "Blocks", "Erasures", "Folders", "Forgetting", "Graph", "Profiles", "Projects",
+        "Statistics",
     }  # fmt: skip
 
 
@@ -78,4 +79,4 @@ def test_every_public_method_has_a_docstring(kind) -> None:
 
 def test_number_of_methods_is_known() -> None:
     """A method that gets lost in a move is noticed."""
-    assert len(methods(Memory)) == len(methods(AsyncMemory)) == 61
+    assert len(methods(Memory)) == len(methods(AsyncMemory)) == 63

@@ -170,8 +170,8 @@ class TestDocument:
         assert tags == [
             "tenants", "keys", "agents", "users", "projects", "sessions", "messages", "memories",
             "usage", "graph", "profiles", "extraction", "store", "checkpoints", "blocks", "folders",
-            "context", "tools", "feedback", "webhooks", "forgetting", "jobs", "exports",
-            "operations",
+            "context", "tools", "feedback", "statistics", "webhooks", "forgetting", "jobs",
+            "exports", "operations",
         ]  # fmt: skip
         assert {one["tags"][0] for one in DOCUMENTED.values()} == set(tags)
 

@@ -20,8 +20,8 @@ RETENTION = Retention(deleted=timedelta(days=DAYS))
 
 NOTHING = {
     "expired": 0, "memories": 0, "idempotency_keys": 0, "verdicts": 0, "jobs": 0,
-    "extraction_runs": 0, "webhook_deliveries": 0, "usage": 0, "model_answers": 0,
-    "store_items": 0,
+    "extraction_runs": 0, "webhook_deliveries": 0, "usage": 0, "daily_counts": 0,
+    "model_answers": 0, "store_items": 0,
     "injected_contexts": 0,
 }  # fmt: skip
 
@@ -39,6 +39,9 @@ DELIVERY = """INSERT INTO webhook_deliveries (tenant_id, delivery_id, webhook_id
 USAGE = """INSERT INTO usage (tenant_id, day, operation, model)
     VALUES ($1, (now() AT TIME ZONE 'UTC')::date - extract(day FROM $3::interval)::int,
         $2::text, $4::text)"""
+COUNT = """INSERT INTO daily_counts (tenant_id, day, name, agent_id, label, count)
+    VALUES ($1, (now() AT TIME ZONE 'UTC')::date - extract(day FROM $3::interval)::int,
+        $2::text, '', $4::text, 1)"""
 VERDICT = """INSERT INTO gate_decisions
     (tenant_id, decision_id, verdict, scope, source, create_time)
     VALUES ($1, $2::text, $4::text, 'user', 'user', now() - $3::interval)"""
@@ -147,16 +150,17 @@ class TestWhatGoes:
         assert await dump(dsn, other.tenant_id) == theirs
         assert await house.run(acme.tenant_id) == NOTHING
 
-    async def test_the_ledger_goes_by_whole_days(
-        self, house: Housekeeping, acme: Caller, dsn: str
+    @pytest.mark.parametrize(("table", "statement"), [("usage", USAGE), ("daily_counts", COUNT)])
+    async def test_what_is_counted_by_day_goes_by_whole_days(
+        self, house: Housekeeping, acme: Caller, dsn: str, table: str, statement: str
     ) -> None:
         for days in (399, 400, 401, 402):
-            await make(dsn, acme, USAGE, f"after-{days}", timedelta(days=days), "m")
+            await make(dsn, acme, statement, f"after-{days}", timedelta(days=days), "m")
 
-        assert await house.due(acme.tenant_id) == NOTHING | {"usage": 2}
-        assert await house.run(acme.tenant_id) == NOTHING | {"usage": 2}
+        assert await house.due(acme.tenant_id) == NOTHING | {table: 2}
+        assert await house.run(acme.tenant_id) == NOTHING | {table: 2}
 
-        left = (await dump(dsn, acme.tenant_id))["usage"]
+        left = (await dump(dsn, acme.tenant_id))[table]
         assert [any(f"after-{days}" in row for row in left) for days in (399, 400, 401)] == [
             True, True, False,
         ]  # fmt: skip

@@ -51,7 +51,9 @@ async def dump(dsn: str, tenant_id: str) -> dict[str, list[str]]:
         rows = await execute(
             dsn,
             f"SELECT (to_jsonb(t) - '{{last_used_at,use_count}}'::text[])::text AS row "
-            f"FROM {name} t WHERE tenant_id = $1 ORDER BY 1",
+            f"FROM {name} t WHERE tenant_id = $1 "
+            + "AND name !~ '^(search|context)' " * (name == "daily_counts")
+            + "ORDER BY 1",
             tenant_id,
         )
         lines[name] = [" ".join(map(_shown, json.loads(row["row"]).values())) for row in rows]

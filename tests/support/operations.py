@@ -263,6 +263,9 @@ OPERATIONS = {
     "POST /v1/memories/{memory_id}/restore": Call("write", {"history_id": "{history_id}"}),
     "POST /v1/memories/{memory_id}/feedback": Call("write", {"rating": "wrong"}),
     "GET /v1/memories/{memory_id}/feedback": Call("read"),
+    "POST /v1/feedback/used": Call(
+        "write", {"session_id": "{session_id}", "memory_ids": ["{memory_id}"]}
+    ),
     "GET /v1/feedback/stats": Call("read", query={"user_id": "{user_id}"}),
     "GET /v1/tools": Call("read", query={"session_id": "{session_id}"}),
     "POST /v1/tools/{name}/call": Call(
@@ -274,6 +277,10 @@ OPERATIONS = {
     "GET /v1/extractions": Call("read", query={"user_id": "{user_id}"}),
     "GET /v1/extractions/{extraction_id}": Call("read"),
     "GET /v1/usage": Call("read"),
+    "GET /v1/stats/effect": Call("read"),
+    "GET /v1/stats/refusals": Call("read"),
+    "GET /v1/stats/extraction": Call("read"),
+    "GET /v1/stats/memories": Call("read"),
     "GET /v1/jobs": Call("read", query={"user_id": "{user_id}"}),
     "GET /v1/jobs/stats": Call("read"),
     "GET /v1/jobs/{job_id}": Call("read"),

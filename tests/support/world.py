@@ -1,7 +1,7 @@
 """One tenant with a row of every kind, and a way to see whether any of them changed."""
 
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import asyncpg
@@ -10,6 +10,7 @@ from httpx import AsyncClient
 from app.governance.tables import TABLES
 from app.identity.tenants.access import Access
 from app.identity.usage.answer_repository import AnswerRepository
+from app.identity.usage.count_repository import DailyCountRepository
 from app.identity.usage.repository import UsageRepository
 from app.memory.memories.bucket_repository import BucketRepository, VectorBucket
 from app.memory.store.namespaces import item_id, path_of
@@ -56,6 +57,9 @@ async def owe(runtime: Runtime, owner: Caller, **whose: str) -> str:
         owed = await JobRepository(db, owner.tenant_id).schedule(order)
         await UsageRepository(db, owner.tenant_id).note(
             "extract", "a-model", calls=1, input_tokens=300, output_tokens=20
+        )
+        await DailyCountRepository(db, owner.tenant_id).add(
+            {(date(2026, 3, 1), "search", whose.get("agent_id", ""), "5"): 1}
         )
         await BucketRepository(db, owner.tenant_id).register(
             VectorBucket("user", whose["user_id"], "a-model", rows=9_000, dimension=1536)
@@ -286,9 +290,12 @@ async def build_world(
 _EVERY_ROW = " UNION ALL ".join(
     f"SELECT '{name}' AS name, (to_jsonb(t) - '{{last_used_at,use_count}}'::text[])::text AS row "
     f"FROM {name} t WHERE tenant_id = $1"
+    + " AND name !~ '^(search|context)'"
+    * (name == "daily_counts")
     for name in (table.__tablename__ for table in TABLES)
 )
-"""Without what is written behind an answer: when a key or a memory was last used."""
+"""Without what is written behind an answer: when a key or a memory was last used, and how many
+searches and contexts there were."""
 
 
 async def rows_of(dsn: str, tenant_id: str) -> set[tuple[str, str]]:

@@ -1,5 +1,6 @@
 """Maintenance of a tenant's rows: an hourly job of each tenant, and `kemem purge`."""
 
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -41,6 +42,7 @@ class Housekeeping:
         messages: MessageBackfill | None = None,
         quantisation: QuantisationService | None = None,
         checkpoints: CheckpointArchiving | None = None,
+        statistics: Callable[[str], Awaitable[Mapping[str, int]]] | None = None,
     ) -> None:
         """Maintain `database`, at most `batch` rows in one transaction.
 
@@ -49,6 +51,7 @@ class Housekeeping:
             messages: the same for messages.
             quantisation: makes and clears the codes of large buckets.
             checkpoints: archives old checkpoints, and expires approvals without an answer.
+            statistics: counts what is shown later, before old rows go.
 
         """
         self._database = database
@@ -58,6 +61,7 @@ class Housekeeping:
         self._messages = messages
         self._quantisation = quantisation
         self._checkpoints = checkpoints
+        self._statistics = statistics
         self._purging = PurgeService(database, batch=batch)
 
     async def __call__(self, job: ClaimedJob) -> dict[str, Any]:
@@ -88,10 +92,13 @@ class Housekeeping:
             job_id: the job that does it, for the history of memories.
 
         """
+        counts: dict[str, int] = {}
+        if self._statistics is not None:
+            counts |= await self._statistics(tenant_id)
         purged = await self._purging.purge(
             tenant_id, age=self._retention.deleted, removed=removed, job_id=job_id
         )
-        counts = asdict(purged)
+        counts |= asdict(purged)
         for name in OLD:
             counts[name] = 0
             while count := await self._delete(tenant_id, name):

@@ -13,7 +13,7 @@ from app.governance.forgetting.service import KIND as FORGET
 from app.governance.operations.schemas import JobStatus
 from app.identity.tenants.access import Access
 from app.identity.usage.answer_repository import KEPT
-from app.identity.usage.models import PaidAnswer, Usage
+from app.identity.usage.models import DailyCount, PaidAnswer, Usage
 from app.memory.extraction.models import ExtractionRun
 from app.memory.store.models import StoreItem
 from app.memory.store.repository import expired
@@ -36,7 +36,7 @@ class Retention:
         extraction_runs: the log of which model read what.
         deliveries: events that webhooks received.
         dead_deliveries: events that could not be delivered.
-        usage: the ledger; a year can be compared with the one before.
+        usage: the ledger and the daily counts; a year can be compared with the one before.
         answers: of models, that were paid for and never used.
         contexts: which contents contexts had.
 
@@ -72,15 +72,14 @@ class ExpiredRows(NamedTuple):
 
 
 OLD: Final = (
-    "jobs", "extraction_runs", "webhook_deliveries", "usage", "model_answers", "store_items",
-    "injected_contexts",
+    "jobs", "extraction_runs", "webhook_deliveries", "usage", "daily_counts", "model_answers",
+    "store_items", "injected_contexts",
 )  # fmt: skip
 """Names of the tables whose old rows are deleted."""
 
 
-def _old_rows(retention: Retention, now: Any) -> Mapping[str, ExpiredRows]:
-    """Rows that may be deleted, by the names of `OLD`."""
-    jobs = or_(
+def _old_jobs(retention: Retention, now: Any) -> ColumnElement[bool]:
+    return or_(
         and_(Job.status.in_(("succeeded", "cancelled")), Job.finished_at <= now - retention.jobs),
         and_(
             Job.status == "succeeded",
@@ -95,7 +94,10 @@ def _old_rows(retention: Retention, now: Any) -> Mapping[str, ExpiredRows]:
         ),
         and_(Job.status == "dead", Job.finished_at <= now - retention.dead_jobs),
     )
-    deliveries = or_(
+
+
+def _old_deliveries(retention: Retention, now: Any) -> ColumnElement[bool]:
+    return or_(
         and_(
             WebhookDelivery.status == "delivered",
             WebhookDelivery.delivered_at <= now - retention.deliveries,
@@ -110,21 +112,32 @@ def _old_rows(retention: Retention, now: Any) -> Mapping[str, ExpiredRows]:
             WebhookDelivery.create_time <= now - retention.dead_deliveries,
         ),
     )
+
+
+def _old_rows(retention: Retention, now: Any) -> Mapping[str, ExpiredRows]:
+    """Rows that may be deleted, by the names of `OLD`."""
     today = cast(func.timezone("UTC", now), Date)
     return {
-        "jobs": ExpiredRows(Job, (Job.job_id,), jobs),
+        "jobs": ExpiredRows(Job, (Job.job_id,), _old_jobs(retention, now)),
         "extraction_runs": ExpiredRows(
             ExtractionRun,
             (ExtractionRun.extraction_id,),
             ExtractionRun.create_time <= now - retention.extraction_runs,
         ),
         "webhook_deliveries": ExpiredRows(
-            WebhookDelivery, (WebhookDelivery.delivery_id,), deliveries
+            WebhookDelivery,
+            (WebhookDelivery.delivery_id,),
+            _old_deliveries(retention, now),
         ),
         "usage": ExpiredRows(
             Usage,
             (Usage.day, Usage.operation, Usage.model),
             Usage.day < today - literal(retention.usage.days),
+        ),
+        "daily_counts": ExpiredRows(
+            DailyCount,
+            (DailyCount.day, DailyCount.name, DailyCount.agent_id, DailyCount.label),
+            DailyCount.day < today - literal(retention.usage.days),
         ),
         "model_answers": ExpiredRows(
             PaidAnswer,

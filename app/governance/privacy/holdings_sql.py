@@ -14,7 +14,7 @@ from app.conversation.sessions.models import Session, SessionState, SessionState
 from app.identity.agents.models import Agent
 from app.identity.projects.models import Project, ProjectMember
 from app.identity.tenants.models import ApiKey
-from app.identity.usage.models import PaidAnswer
+from app.identity.usage.models import DailyCount, PaidAnswer
 from app.identity.users.models import User
 from app.memory.extraction.models import ExtractionRun
 from app.memory.feedback.models import MemoryFeedback
@@ -200,6 +200,7 @@ class Holdings:
             ("decisions", GateDecision, or_(decisions[2], extracted)),
             ("answers", StoredAnswer, _names("agent_id", agent_id)),
             ("model_answers", PaidAnswer, _paid_for("agent_id", agent_id, sessions)),
+            ("daily_counts", DailyCount, DailyCount.agent_id == agent_id),
             *_short_term(sessions, shown=memories),
             *self._blocks(Block.session_id.in_(sessions)),
             ("attached_blocks", AgentBlock, AgentBlock.agent_id == agent_id),

@@ -1,4 +1,4 @@
-"""The tables of the ledger: what models were used for, by day, and answers still to be used."""
+"""The tables of the ledger: what was used by day, and answers of models still to be used."""
 
 from datetime import date, datetime
 
@@ -29,6 +29,23 @@ class Usage(TenantOwned, Base):
     failures: Mapped[int] = mapped_column(server_default=text("0"))
     input_tokens: Mapped[int] = mapped_column(server_default=text("0"))
     output_tokens: Mapped[int] = mapped_column(server_default=text("0"))
+
+
+class DailyCount(TenantOwned, Base):
+    """How many of something there were on one day (UTC), for one agent; no user is named.
+
+    `agent_id` is empty where no agent was; `label` says what the name leaves open, such as the rule
+    of a refusal, and is empty otherwise.
+    """
+
+    __tablename__ = "daily_counts"
+
+    tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
+    day: Mapped[date] = mapped_column(Date, primary_key=True)
+    name: Mapped[str] = mapped_column(String(40, collation="C"), primary_key=True)
+    agent_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    label: Mapped[str] = mapped_column(String(100, collation="C"), primary_key=True)
+    count: Mapped[int]
 
 
 class PaidAnswer(TenantOwned, Base):

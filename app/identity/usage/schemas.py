@@ -12,13 +12,16 @@ Operation = Annotated[str, StringConstraints(min_length=1, max_length=40), Stora
 Model = Annotated[str, StringConstraints(min_length=1, max_length=255), Storable]
 
 
-class UsageQuery(Schema):
+class DaysQuery(Schema):
     since: date | None = Field(
         default=None, description="First day (UTC); 29 days before `until` when left out."
     )
     until: date | None = Field(
         default=None, description="Last day (UTC), included; today when left out."
     )
+
+
+class UsageQuery(DaysQuery):
     operation: Operation | None = None
     model: Model | None = None
 

@@ -12,6 +12,7 @@ from app.identity.usage.prices import Price
 from app.identity.usage.quota import Quota, Totals, exhausted
 from app.identity.usage.repository import UsageRepository
 from app.identity.usage.schemas import (
+    DaysQuery,
     Figures,
     LimitRead,
     ModelRead,
@@ -70,7 +71,7 @@ class UsageService:
         async with self._work.read(principal) as db:
             repository = UsageRepository(db, principal.tenant_id)
             today = await repository.today()
-            since, until = _days(query, today.day)
+            since, until = shown_days(query, today.day)
             rows = await repository.list_usage(
                 since, until, operation=query.operation, model=query.model
             )
@@ -114,8 +115,13 @@ class UsageService:
         return ModelRead(model=model, price=shown)
 
 
-def _days(query: UsageQuery, today: date) -> tuple[date, date]:
-    """Raises InvalidDaysError."""
+def shown_days(query: DaysQuery, today: date) -> tuple[date, date]:
+    """The first and the last day that a query is about.
+
+    Raises:
+        InvalidDaysError: `until` is before `since`, or there are more than MOST_DAYS days.
+
+    """
     until = query.until or max(today, query.since or today)
     # The calendar begins with the year 1.
     before = min(DAYS - 1, (until - date.min).days)

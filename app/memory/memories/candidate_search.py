@@ -6,10 +6,10 @@ or deleted between the two is not found. Where codes replace vectors, the second
 exact cosines of more rows than are asked for, and these are ranked again.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
+from typing import Any, Final
 
 import asyncpg
 import structlog
@@ -47,6 +47,10 @@ from app.memory.memories.validity_sql import VALIDITY
 from app.platform.database.engine import Database
 from app.platform.database.joint_reads import HotReads
 from app.platform.observability.metrics import RERANK_SECONDS, RERANKS
+
+FITTING: Final = 0.5
+"""From where on a hit counts as fitting in statistics. A convention: what a cosine says depends on
+the embedder, and no search is decided by it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +170,15 @@ def newer_first(found: Sequence[Found]) -> list[Found]:
 def ended_last(found: Sequence[Found]) -> list[Found]:
     """The hits in their order, those that have ended behind the others."""
     return sorted(found, key=lambda one: one.row.get(VALIDITY) == "ended")
+
+
+def any_fitting(found: Iterable[RankedMemory], threshold: float | None) -> bool:
+    """Whether a hit reaches the threshold, by its similarity or by its lexical score.
+
+    Without a threshold a search always finds something: then FITTING is the threshold.
+    """
+    least = FITTING if threshold is None else threshold
+    return any(one.similarity >= least or (one.lexical or 0.0) >= least for one in found)
 
 
 def _by_rerank(found: Found) -> float:

@@ -332,9 +332,23 @@ class ContextInjection(TenantOwned, Base):
             ondelete="CASCADE",
         ),
         Index("context_injections_idx_memory", "tenant_id", "memory_id"),
+        # What statistics count of a day.
+        Index("context_injections_idx_first_at", "tenant_id", "first_at"),
+        *(
+            Index(
+                f"context_injections_idx_{column}",
+                "tenant_id",
+                column,
+                postgresql_where=text(f"{column} IS NOT NULL"),
+            )
+            for column in ("used_at", "used_estimated_at")
+        ),
     )
 
     session_id: Mapped[str] = mapped_column(Id, primary_key=True)
     memory_id: Mapped[str] = mapped_column(Id, primary_key=True)
     first_at: Mapped[datetime] = mapped_column(server_default=func.now())
     last_at: Mapped[datetime] = mapped_column(server_default=func.now())
+    # When an agent first said that an answer drew on it, and when words of one first did.
+    used_at: Mapped[datetime | None]
+    used_estimated_at: Mapped[datetime | None]

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from time import perf_counter
 from typing import Any, Final
 
 from app.conversation.messages.message_ranking import (
@@ -17,6 +18,7 @@ from app.identity.agents.agent_processors import Processing
 from app.identity.agents.embedders import Embedders, QueryVectors, Spending
 from app.identity.projects.errors import ProjectNotFoundError
 from app.identity.tenants.access import Principal
+from app.identity.usage.activity import Activity
 from app.identity.users.service import for_default_user, resolve_subject
 from app.language.llm.reranker import RERANK_CANDIDATES, Reranker
 from app.language.llm.tokens import TokenCounter, fitting
@@ -26,6 +28,7 @@ from app.language.text.names import name_keys
 from app.memory.memories.candidate_search import (
     CountedReranker,
     Found,
+    any_fitting,
     by_all,
     by_reranker,
     by_vectors,
@@ -117,6 +120,7 @@ class SearchService:
         now: Callable[[], datetime],
         processing: Processing,
         counter: TokenCounter,
+        activity: Activity,
     ) -> None:
         self._database = database
         self._embedders = embedders
@@ -129,6 +133,7 @@ class SearchService:
         self._now = now
         self._processing = processing
         self._counter = counter
+        self._activity = activity
 
     async def search(
         self, principal: Principal, body: SearchRequest, *, around: bool = False
@@ -161,6 +166,7 @@ class SearchService:
             ProcessorFailedError: one of the agent's failed that may not.
 
         """
+        started = perf_counter()
         body = for_default_user(principal, body)
         asked, reached = body, _reached(principal, body)
         reference = body.reference_time or (reached.reference if reached else self._now())
@@ -176,10 +182,8 @@ class SearchService:
         times = newest, reference
         shown = await self._processed(principal, plan, body.query, found)
         found = shown.found
-        if not body.preview:
-            self._note(principal, plan, found)
         waiting = await self._waiting(principal, plan) if body.mode != "lexical" else 0
-        SEARCHES.labels("found" if found else "empty").inc()
+        self._note(principal, plan, found, None if body.preview else started)
         return {
             "results": [self._hit(match, body, shown) for match in found],
             "next_cursor": _cursor(principal, asked, reached, seen, times) if more else None,
@@ -197,11 +201,23 @@ class SearchService:
         row["annotations"] = shown.annotations.get(match.ranked.memory_id)
         return row
 
-    def _note(self, principal: Principal, plan: SearchPlan, found: list[Found]) -> None:
-        """Count the uses of what was found; what is found of the past does not count."""
+    def _note(
+        self, principal: Principal, plan: SearchPlan, found: list[Found], started: float | None
+    ) -> None:
+        """Count the search, and the uses of what it found; of the past nothing is used.
+
+        Args:
+            started: None for a preview, which leaves no trace.
+
+        """
+        SEARCHES.labels("found" if found else "empty").inc()
+        if started is None:
+            return
+        tenant_id, now, seconds = principal.tenant_id, self._now(), perf_counter() - started
+        hit = any_fitting((match.ranked for match in found), plan.threshold)
+        self._activity.note(tenant_id, plan.agent_id, "search", now, seconds, hit=hit)
         if plan.as_of is None and plan.known_at is None:
-            ids = (match.ranked.memory_id for match in found)
-            self._uses.note(principal.tenant_id, ids, self._now())
+            self._uses.note(tenant_id, (match.ranked.memory_id for match in found), now)
 
     def _page(
         self, found: list[Found], body: SearchRequest, reached: MessageSearchPosition | None

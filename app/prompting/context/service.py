@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from time import perf_counter
 from typing import Any, Final
 
 from app.conversation.messages.excerpt_search import ExcerptQuery, ExcerptSearch
@@ -17,8 +18,10 @@ from app.conversation.sessions.policy import WindowPolicy, resolve
 from app.conversation.sessions.repository import SessionRepository
 from app.identity.agents.embedders import EmbeddedQuery, Embedders
 from app.identity.tenants.access import Principal
+from app.identity.usage.activity import Activity
 from app.language.llm.tokens import TokenCounter
 from app.language.text.offload import INLINE_CHARACTERS, read_text
+from app.memory.memories.candidate_search import any_fitting
 from app.memory.memories.recall_service import Recall, RecallResult, RecallService
 from app.platform.database.engine import Database
 from app.platform.database.joint_reads import HotReads, side_by_side
@@ -86,6 +89,7 @@ class ContextService:
         rules: ContextRules,
         injections: Injections,
         now: Callable[[], datetime],
+        activity: Activity,
     ) -> None:
         self._database = database
         self._sources = sources
@@ -93,6 +97,7 @@ class ContextService:
         self._rules = rules
         self._injections = injections
         self._now = now
+        self._activity = activity
 
     async def build(
         self, principal: Principal, session_id: str, body: ContextRequest
@@ -113,6 +118,7 @@ class ContextService:
             InvalidFilterError: the filter is not valid.
 
         """
+        started = perf_counter()
         pick = pick_of(body.strategy, self._rules.strategies)
         scene = await self._read(principal, session_id, body)
         template, sources = _system_prompt(scene, body), [body.context, *scene.sources]
@@ -133,15 +139,9 @@ class ContextService:
                 self._searched(principal, scene, body, asked, own),
                 self._found(principal, scene, body, query),
             )
+        near = [] if found is None else _near(found, body)
         composition = Composition(
-            scene,
-            options,
-            own,
-            recalled,
-            self._counter,
-            off_by,
-            [] if found is None else _near(found, body),
-            excerpts,
+            scene, options, own, recalled, self._counter, off_by, near, excerpts
         )
         answer = await read_text(composition.characters, composition.answer)
         answer["query"] = {
@@ -153,7 +153,23 @@ class ContextService:
         }
         if not body.preview:
             self._note(principal, answer, composition.beside_tokens)
+            self._count(principal, scene, body, recalled, started)
         return answer
+
+    def _count(
+        self,
+        principal: Principal,
+        scene: Scene,
+        body: ContextRequest,
+        recalled: RecallResult | None,
+        started: float,
+    ) -> None:
+        """Count the context, and whether it found something fitting, if it had a query."""
+        hit, agent_id = None, scene.row["agent_id"]
+        if recalled is not None and recalled.asked:
+            hit = any_fitting((one.ranked for one in recalled.found), body.memories.threshold)
+        seconds = perf_counter() - started
+        self._activity.note(principal.tenant_id, agent_id, "context", self._now(), seconds, hit=hit)
 
     def _note(self, principal: Principal, answer: dict[str, Any], beside_tokens: int) -> None:
         """Record what is shown; to be shown is not to be used."""

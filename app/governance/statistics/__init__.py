@@ -1,0 +1,1 @@
+"""Statistics: whether what is remembered is found, and used."""

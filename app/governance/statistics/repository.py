@@ -1,0 +1,227 @@
+"""SQL that counts what rows of other packages say: of some days, and as they are now."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+from sqlalchemy import func, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.identity.usage.count_repository import DailySum
+from app.identity.usage.histogram import LONGER, MILLISECONDS, WAITS
+from app.memory.memories.conflict_sql import in_conflict
+from app.memory.memories.models import ContextInjection, Memory
+
+OF_DAYS: Final = (
+    "verdict", "refusal", "run", "run_messages", "run_proposals", "run_time", "run_lag", "injected",
+    "used", "used_estimated",
+)  # fmt: skip
+"""Names of what is counted of a day that is over, and of none before that."""
+
+CLOSED: Final = "closed"
+"""Name of the count that says that a day is counted."""
+
+
+def _day(column: str) -> str:
+    return f"CAST(timezone('UTC', {column}) AS date)"
+
+
+def _within(column: str, table: str) -> str:
+    return f"{table}.tenant_id = :tenant_id AND {column} >= :since AND {column} < :until"
+
+
+def _bucket(value: str, ends: Sequence[int]) -> str:
+    listed = f"ARRAY[{', '.join(map(str, ends))}]"
+    place = f"width_bucket(({value})::float8, CAST({listed} AS float8[])) + 1"
+    return f"coalesce(({listed})[{place}]::text, '{LONGER}')"
+
+
+# What is said of a memory that was looked at again is no verdict on something new.
+_DECIDED: Final = (
+    f"FROM gate_decisions WHERE {_within('gate_decisions.create_time', 'gate_decisions')} "
+    "AND coalesce(event, '') NOT IN ('KEEP', 'EXTEND', 'REMOVE')"
+)
+_DECISIONS: Final = f"""
+SELECT {_day("create_time")}, 'verdict', coalesce(agent_id, ''), verdict, count(*)
+{_DECIDED} GROUP BY 1, 3, 4
+UNION ALL
+SELECT {_day("create_time")}, 'refusal', coalesce(agent_id, ''), code, count(*)
+FROM (SELECT create_time, agent_id, unnest(codes) AS code {_DECIDED} AND verdict = 'rejected')
+    AS refused
+GROUP BY 1, 3, 4
+"""
+
+_MILLISECONDS: Final = "1000 * extract(epoch FROM {})"
+_RUNS: Final = f"""
+WITH runs AS (
+    SELECT {_day("runs.create_time")} AS day, coalesce(runs.agent_id, '') AS agent_id, runs.status,
+        runs.messages, runs.proposals,
+        runs.latency_ms + {_MILLISECONDS.format("runs.finish_time - runs.create_time")} AS time,
+        {_MILLISECONDS.format("runs.finish_time - message.create_time")} AS lag
+    FROM extraction_runs AS runs
+    LEFT JOIN messages AS message ON message.tenant_id = :tenant_id
+        AND message.session_id = runs.session_id AND message.sequence_no = runs.first_sequence_no
+    WHERE {_within("runs.create_time", "runs")}
+)
+SELECT day, 'run', agent_id, status, count(*) FROM runs GROUP BY 1, 3, 4
+UNION ALL
+SELECT day, 'run_messages', agent_id, '', sum(messages) FROM runs GROUP BY 1, 3
+UNION ALL
+SELECT day, 'run_proposals', agent_id, '', sum(proposals) FROM runs GROUP BY 1, 3
+UNION ALL
+SELECT day, 'run_time', agent_id, {_bucket("time", MILLISECONDS)}, count(*)
+FROM runs WHERE time IS NOT NULL GROUP BY 1, 3, 4
+UNION ALL
+SELECT day, 'run_lag', agent_id, {_bucket("lag", WAITS)}, count(*)
+FROM runs WHERE lag IS NOT NULL GROUP BY 1, 3, 4
+"""
+
+
+def _shown(name: str, column: str) -> str:
+    return f"""
+    SELECT {_day(f"shown.{column}")}, '{name}', coalesce(sessions.agent_id, ''), '', count(*)
+    FROM context_injections AS shown
+    JOIN sessions ON sessions.tenant_id = :tenant_id AND sessions.session_id = shown.session_id
+    WHERE {_within(f"shown.{column}", "shown")} GROUP BY 1, 3
+    """
+
+
+_ITEMS: Final = " UNION ALL ".join(
+    _shown(name, column)
+    for name, column in (
+        ("injected", "first_at"), ("used", "used_at"), ("used_estimated", "used_estimated_at"),
+    )
+)  # fmt: skip
+
+_FIRST: Final = "SELECT least({})".format(
+    ", ".join(
+        f"(SELECT min({column}) FROM {table} WHERE tenant_id = :tenant_id)"
+        for table, column in (
+            ("gate_decisions", "create_time"),
+            ("extraction_runs", "create_time"),
+            ("context_injections", "first_at"),
+        )
+    )
+)
+
+_NEAREST: Final = """
+SELECT one.memory_id, one.content, one.embedding_model, near.content,
+    coalesce(near.similarity, 0)
+FROM (
+    SELECT * FROM memories
+    WHERE tenant_id = :tenant_id AND status = 'active' AND embedding IS NOT NULL
+        AND NOT EXISTS (
+            SELECT FROM memory_buckets AS bucket
+            WHERE bucket.tenant_id = :tenant_id AND bucket.scope = memories.scope
+                AND bucket.scope_id = memories.scope_id AND bucket.coded_at IS NOT NULL)
+    ORDER BY create_time DESC, memory_id DESC LIMIT :most
+) AS one
+LEFT JOIN LATERAL (
+    SELECT other.content, 1 - (other.embedding <=> one.embedding) AS similarity
+    FROM memories AS other
+    WHERE other.tenant_id = :tenant_id AND other.status = 'active'
+        AND other.scope = one.scope AND other.scope_id = one.scope_id
+        AND other.user_id IS NOT DISTINCT FROM one.user_id
+        AND other.agent_id IS NOT DISTINCT FROM one.agent_id
+        AND other.embedding_model = one.embedding_model AND other.embedding IS NOT NULL
+        AND other.memory_id <> one.memory_id
+    ORDER BY other.embedding <=> one.embedding LIMIT 1
+) AS near ON true
+"""
+
+SOURCES: Final = {"decisions": _DECISIONS, "runs": _RUNS, "items": _ITEMS}
+
+
+class NearestMemory(NamedTuple):
+    """A memory, and what the nearest other one of its owner says; None where there is no other."""
+
+    memory_id: str
+    content: str
+    embedding_model: str
+    nearest: str | None
+    similarity: float
+
+
+class SourceRepository:
+    """What the rows of one tenant say. Reads alone; never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, tenant_id: str) -> None:
+        self._db = db
+        self._tenant_id = tenant_id
+
+    async def of_days(
+        self, sources: Sequence[str], since: datetime, until: datetime
+    ) -> list[DailySum]:
+        """What happened from `since` on and before `until`, by day, agent and label.
+
+        Args:
+            sources: names in `SOURCES`.
+            since: at midnight UTC.
+            until: at midnight UTC.
+
+        """
+        values = {"tenant_id": self._tenant_id, "since": since, "until": until}
+        found: list[DailySum] = []
+        for name in sources:
+            rows: Any = await self._db.execute(text(SOURCES[name]), values)
+            found += [
+                DailySum(row[0], row[1], row[2], row[3], int(row[4])) for row in rows if row[4]
+            ]
+        return found
+
+    async def memories(self) -> list[tuple[str, str, str, int]]:
+        """Memories as they are now: agent (empty without one), status, type and how many."""
+        rows = await self._db.execute(
+            select(
+                func.coalesce(Memory.agent_id, ""), Memory.status, Memory.memory_type, func.count()
+            )
+            .where(Memory.tenant_id == self._tenant_id)
+            .group_by(Memory.agent_id, Memory.status, Memory.memory_type)
+        )
+        return [(row[0], row[1], row[2], int(row[3])) for row in rows]
+
+    async def never_used(self) -> list[tuple[str, int]]:
+        """Active memories that no search has found and no answer drew on, by agent."""
+        drawn_on = (
+            select(ContextInjection.memory_id)
+            .where(
+                ContextInjection.tenant_id == self._tenant_id,
+                ContextInjection.memory_id == Memory.memory_id,
+                ContextInjection.used_at.is_not(None),
+            )
+            .exists()
+        )
+        return await self._active(Memory.use_count == 0, ~drawn_on)
+
+    async def in_conflict(self) -> list[tuple[str, int]]:
+        """Memories that contradict another one and both count, by agent."""
+        return await self._active(in_conflict(self._tenant_id, wanted=True))
+
+    async def _active(self, *conditions: Any) -> list[tuple[str, int]]:
+        rows = await self._db.execute(
+            select(func.coalesce(Memory.agent_id, ""), func.count())
+            .where(Memory.tenant_id == self._tenant_id, Memory.status == "active", *conditions)
+            .group_by(Memory.agent_id)
+        )
+        return [(row[0], int(row[1])) for row in rows]
+
+    async def is_small(self, most: int) -> bool:
+        """Whether there are no more than `most` memories; looks at no more of them."""
+        some = select(Memory.memory_id).where(Memory.tenant_id == self._tenant_id).limit(most + 1)
+        count = await self._db.scalar(select(func.count()).select_from(some.subquery()))
+        return int(count or 0) <= most
+
+    async def first_time(self) -> datetime | None:
+        """When the first verdict, run or context was, of those that there still are."""
+        values = {"tenant_id": self._tenant_id}
+        first: datetime | None = await self._db.scalar(text(_FIRST), values)
+        return first
+
+    async def nearest(self, most: int) -> list[NearestMemory]:
+        """The newest active memories, each with the nearest one of its owner.
+
+        Owners whose memories have codes are left out: there each would be compared with all.
+        """
+        values = {"tenant_id": self._tenant_id, "most": most}
+        rows: Any = await self._db.execute(text(_NEAREST), values)
+        return [NearestMemory(*row) for row in rows]

@@ -1,0 +1,146 @@
+"""Counts what is shown later: once for each day that is over, and what is remembered every hour."""
+
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Final
+
+from app.governance.statistics.repository import (
+    CLOSED,
+    OF_DAYS,
+    SOURCES,
+    NearestMemory,
+    SourceRepository,
+)
+from app.identity.usage.count_repository import DailyCountRepository, DailySum
+from app.language.llm.embedder_catalogue import EmbedderCatalogue
+from app.language.llm.errors import EmbeddingUnavailableError
+from app.language.text.distinctions import differs
+from app.language.text.offload import read_text
+from app.platform.database.engine import Database, clock_of
+
+STOCK: Final = ("memories", "never_used", "in_conflict")
+"""Names of what is counted as it is at a time."""
+
+DUPLICATES: Final = "duplicates"
+
+DAY: Final = timedelta(days=1)
+
+SETTLED: Final = timedelta(hours=1)
+"""How long after its end a day is counted: what began on it is committed by then."""
+
+MOST_DAYS: Final = 100
+"""Most days that one run counts; the next goes on."""
+
+SAMPLE: Final = 100
+"""How many memories are compared with the nearest of their owner, once a day."""
+
+
+class Rollup:
+    """Counts one tenant's days, in a transaction for each; the service goes on answering."""
+
+    def __init__(
+        self, database: Database, catalogue: EmbedderCatalogue, *, sample: int = SAMPLE
+    ) -> None:
+        self._database = database
+        self._catalogue = catalogue
+        self._sample = sample
+
+    async def run(self, tenant_id: str) -> dict[str, int]:
+        """Count the days that are over and were not counted yet, and what is remembered now.
+
+        Safe to repeat and to run twice at once: counts are replaced by the same.
+
+        Returns:
+            How many days were counted.
+
+        """
+        days = await self._due(tenant_id)
+        for day in days:
+            async with self._database.begin(tenant_id) as db:
+                sources = SourceRepository(db, tenant_id)
+                found = await sources.of_days(list(SOURCES), midnight(day), midnight(day) + DAY)
+                found.append(DailySum(day, CLOSED, "", "", 1))
+                counts = DailyCountRepository(db, tenant_id)
+                await counts.replace(day, (*OF_DAYS, CLOSED), found)
+        async with self._database.begin(tenant_id) as db:
+            today = (await clock_of(db)).astimezone(UTC).date()
+            counts = DailyCountRepository(db, tenant_id)
+            now = await stock(SourceRepository(db, tenant_id), today)
+            if now:
+                await counts.replace(today, STOCK, now)
+            sampled = await counts.last_day(DUPLICATES)
+        if now and sampled != today:
+            await self._count_duplicates(tenant_id, today)
+        return {"days_counted": len(days)}
+
+    async def _due(self, tenant_id: str) -> Sequence[date]:
+        """Days to count, oldest first; empty days that nothing was counted before are left out."""
+        async with self._database.begin(tenant_id) as db:
+            last = await DailyCountRepository(db, tenant_id).last_day(CLOSED)
+            first = await SourceRepository(db, tenant_id).first_time() if last is None else None
+            over = (await clock_of(db) - SETTLED).astimezone(UTC).date()
+        if last is None and first is None:
+            return []
+        start = last + DAY if last is not None else (first or midnight(over)).astimezone(UTC).date()
+        return [start + number * DAY for number in range(min((over - start).days, MOST_DAYS))]
+
+    async def _count_duplicates(self, tenant_id: str, today: date) -> None:
+        async with self._database.begin(tenant_id) as db:
+            pairs = await SourceRepository(db, tenant_id).nearest(self._sample)
+        floors: dict[str, float] = {}
+        for pair in pairs:
+            try:
+                embedder = await self._catalogue.by_name(pair.embedding_model)
+            except EmbeddingUnavailableError:
+                embedder = None
+            # Without its embedder nobody knows from where on two of them are compared.
+            floors[pair.memory_id] = (
+                2.0 if embedder is None else embedder.duplicate_threshold.for_text(pair.content)
+            )
+        characters = sum(len(pair.content) + len(pair.nearest or "") for pair in pairs)
+        found = await read_text(characters, _same, pairs, floors)
+        async with self._database.begin(tenant_id) as db:
+            await DailyCountRepository(db, tenant_id).replace(
+                today,
+                (DUPLICATES,),
+                [
+                    DailySum(today, DUPLICATES, "", "sampled", len(pairs)),
+                    DailySum(today, DUPLICATES, "", "found", found),
+                ],
+            )
+
+
+def _same(pairs: Sequence[NearestMemory], floors: dict[str, float]) -> int:
+    """How many memories say the same as their nearest one."""
+    return sum(
+        pair.nearest is not None
+        and pair.similarity >= floors[pair.memory_id]
+        and differs(pair.content, pair.nearest) is None
+        for pair in pairs
+    )
+
+
+async def stock(sources: SourceRepository, day: date) -> list[DailySum]:
+    """What is remembered now, as counts of `day`; nothing where nothing ever was."""
+    memories = [
+        DailySum(day, "memories", agent_id, f"{status}/{memory_type}", count)
+        for agent_id, status, memory_type, count in await sources.memories()
+    ]
+    if not memories:
+        return []
+    return [
+        *memories,
+        *(
+            DailySum(day, "never_used", agent, "", count)
+            for agent, count in await sources.never_used()
+        ),
+        *(
+            DailySum(day, "in_conflict", agent, "", count)
+            for agent, count in await sources.in_conflict()
+        ),
+    ]
+
+
+def midnight(day: date) -> datetime:
+    """When a day (UTC) begins."""
+    return datetime.combine(day, time(), UTC)

@@ -1,0 +1,105 @@
+"""SQL for daily counts: small sums by day, agent and label, from which statistics are shown."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import date
+from typing import Final, NamedTuple
+
+from sqlalchemy import TextClause, delete, select, text
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from app.identity.usage.models import DailyCount
+
+DailyKey = tuple[date, str, str, str]
+"""Day, name, agent (empty without one) and label."""
+
+
+class DailySum(NamedTuple):
+    """How many of `name` there were; agent and label are empty where they do not apply."""
+
+    day: date
+    name: str
+    agent_id: str
+    label: str
+    number: int
+
+
+def _upsert(count: str) -> TextClause:
+    # One order of locks everywhere, so that two processes cannot wait for each other.
+    return text(
+        f"""
+        INSERT INTO daily_counts AS known (tenant_id, day, name, agent_id, label, count)
+        SELECT :tenant_id, new.day, new.name, new.agent_id, new.label, new.count
+        FROM unnest(CAST(:days AS date[]), CAST(:names AS text[]), CAST(:agents AS text[]),
+            CAST(:labels AS text[]), CAST(:counts AS int8[]))
+            AS new(day, name, agent_id, label, count)
+        ORDER BY new.day, new.name, new.agent_id, new.label
+        ON CONFLICT (tenant_id, day, name, agent_id, label) DO UPDATE SET count = {count}
+        """
+    )
+
+
+_ADD: Final = _upsert("known.count + excluded.count")
+_SET: Final = _upsert("excluded.count")
+
+
+class DailyCountRepository:
+    """Daily counts of one tenant. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, tenant_id: str) -> None:
+        self._db = db
+        self._tenant_id = tenant_id
+
+    async def add(self, counts: Mapping[DailyKey, int]) -> None:
+        """Add to the counts; one statement. Not safe to repeat."""
+        await self._send(_ADD, [DailySum(*key, count) for key, count in counts.items()])
+
+    async def replace(self, day: date, names: Sequence[str], counts: Iterable[DailySum]) -> None:
+        """Let the counts of these names on `day` be these and no others. Safe to repeat."""
+        await self._db.execute(
+            delete(DailyCount).where(
+                DailyCount.tenant_id == self._tenant_id,
+                DailyCount.day == day,
+                DailyCount.name.in_(names),
+            )
+        )
+        await self._send(_SET, list(counts))
+
+    async def _send(self, statement: TextClause, counts: Sequence[DailySum]) -> None:
+        if not counts:
+            return
+        await self._db.execute(
+            statement,
+            {
+                "tenant_id": self._tenant_id,
+                "days": [each.day for each in counts],
+                "names": [each.name for each in counts],
+                "agents": [each.agent_id for each in counts],
+                "labels": [each.label for each in counts],
+                "counts": [each.number for each in counts],
+            },
+        )
+
+    async def list_counts(
+        self, names: Sequence[str], since: date, until: date, agent_id: str | None = None
+    ) -> list[DailySum]:
+        """Counts of the days from `since` to `until`, both included, in no order."""
+        statement = select(
+            DailyCount.day, DailyCount.name, DailyCount.agent_id, DailyCount.label, DailyCount.count
+        ).where(
+            DailyCount.tenant_id == self._tenant_id,
+            DailyCount.day >= since,
+            DailyCount.day <= until,
+            DailyCount.name.in_(names),
+        )
+        if agent_id is not None:
+            statement = statement.where(DailyCount.agent_id == agent_id)
+        return [DailySum(*row) for row in await self._db.execute(statement)]
+
+    async def last_day(self, name: str) -> date | None:
+        """The last day that has a count of `name`."""
+        return await self._db.scalar(
+            select(DailyCount.day)
+            .where(DailyCount.tenant_id == self._tenant_id, DailyCount.name == name)
+            .order_by(DailyCount.day.desc())
+            .limit(1)
+        )

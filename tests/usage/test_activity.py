@@ -1,0 +1,110 @@
+"""Look-ups are counted in the process and written later, by one statement."""
+
+import asyncio
+from datetime import UTC, date, datetime
+from typing import Any
+
+import pytest
+
+from app.identity.usage.activity import Activity
+from app.identity.usage.count_repository import DailyCountRepository, DailySum
+from app.runtime import Runtime
+from tests.support.tenants import Caller
+
+NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
+DAY = date(2026, 3, 1)
+
+
+async def counted(runtime: Runtime, caller: Caller) -> dict[tuple[str, str, str], int]:
+    """What is stored of DAY, by name, agent and label."""
+    async with runtime.database.begin(caller.tenant_id) as db:
+        rows = await DailyCountRepository(db, caller.tenant_id).list_counts(
+            ("search", "search_query", "context", "context_query"), DAY, DAY
+        )
+    return {(row.name, row.agent_id, row.label): row.number for row in rows}
+
+
+async def test_look_ups_are_added_up_by_agent_and_label(runtime: Runtime, acme: Caller) -> None:
+    activity = Activity(runtime.database)
+    activity.note(acme.tenant_id, "a", "search", NOON, 0.003, hit=True)
+    activity.note(acme.tenant_id, "a", "search", NOON, 0.004, hit=False)
+    activity.note(acme.tenant_id, None, "context", NOON, 3600, hit=None)
+    await activity.flush(everything=True)
+    activity.note(acme.tenant_id, "a", "search", NOON, 0.003, hit=True)
+    await activity.flush(everything=True)
+
+    assert await counted(runtime, acme) == {
+        ("search", "a", "5"): 3, ("search_query", "a", "hit"): 2, ("search_query", "a", "miss"): 1,
+        ("context", "", "longer"): 1,
+    }  # fmt: skip
+
+
+async def test_a_write_waits_for_the_pause(runtime: Runtime, acme: Caller) -> None:
+    now = 100.0
+    activity = Activity(runtime.database, pause=5.0, clock=lambda: now)
+    activity.note(acme.tenant_id, None, "context", NOON, 0.1, hit=None)
+    now = 104.9
+    await activity.flush()
+    assert await counted(runtime, acme) == {}
+
+    now = 105.0
+    await activity.flush()
+
+    assert sum((await counted(runtime, acme)).values()) == 1
+
+
+async def test_counts_wait_up_to_the_limit(runtime: Runtime, acme: Caller) -> None:
+    activity = Activity(runtime.database, waiting=2)
+    for agent in ("a", "b", "c", "a"):
+        activity.note(acme.tenant_id, agent, "context", NOON, 0.1, hit=None)
+
+    await activity.flush(everything=True)
+    activity.note(acme.tenant_id, "d", "context", NOON, 0.1, hit=None)
+    await activity.flush(everything=True)
+
+    found = {agent: number for (_, agent, _), number in (await counted(runtime, acme)).items()}
+    assert found == {"a": 2, "b": 1, "d": 1}
+
+
+async def test_two_processes_add_to_the_same_counts(runtime: Runtime, acme: Caller) -> None:
+    several = [Activity(runtime.database) for _ in range(6)]
+    for number, activity in enumerate(several):
+        agents = ("a", "b", "c") if number % 2 else ("c", "b", "a")
+        for agent in agents:
+            activity.note(acme.tenant_id, agent, "search", NOON, 0.1, hit=True)
+
+    await asyncio.gather(*(activity.flush(everything=True) for activity in several))
+
+    assert set((await counted(runtime, acme)).values()) == {6}
+
+
+async def test_what_could_not_be_written_is_written_the_next_time(
+    runtime: Runtime, acme: Caller
+) -> None:
+    class DownOnce:
+        down = True
+
+        def begin(self, tenant_id: str) -> Any:
+            if self.down:
+                self.down = False
+                activity.note(tenant_id, None, "context", NOON, 0.1, hit=None)
+                raise ConnectionError
+            return runtime.database.begin(tenant_id)
+
+    activity = Activity(DownOnce())
+    activity.note(acme.tenant_id, None, "context", NOON, 0.1, hit=None)
+    with pytest.raises(ConnectionError):
+        await activity.flush(everything=True)
+
+    await activity.flush(everything=True)
+
+    assert await counted(runtime, acme) == {("context", "", "200"): 2}
+
+
+async def test_replaced_counts_leave_those_of_other_names(runtime: Runtime, acme: Caller) -> None:
+    async with runtime.database.begin(acme.tenant_id) as db:
+        counts = DailyCountRepository(db, acme.tenant_id)
+        await counts.add({(DAY, "search", "a", "5"): 1, (DAY, "context", "a", "5"): 2})
+        await counts.replace(DAY, ("context",), [DailySum(DAY, "context", "b", "5", 7)])
+
+    assert await counted(runtime, acme) == {("search", "a", "5"): 1, ("context", "b", "5"): 7}
