@@ -249,6 +249,17 @@ class Deleted(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UseReported(Answer):
+    """What a report of used memories changed."""
+
+    session_id: str
+    used: int = 0
+    repeated: int = 0
+    not_shown: tuple[str, ...] = ()
+    """Ids that no context of the session had, or that it had within the last second."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Feedback(Answer):
     """Feedback on a memory, without its comment."""
 

@@ -1,6 +1,6 @@
 """Methods about memories: add, search, read, change and delete them."""
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Literal, Unpack, overload
 
 from kemem._async.sender import AsyncSender
@@ -29,6 +29,7 @@ from kemem.memories import (
     Outcome,
     Restored,
     SearchResults,
+    UseReported,
 )
 from kemem.options import (
     AddOptions,
@@ -214,6 +215,18 @@ class AsyncMemoryMethods(AsyncSender):
         """
         body = {"rating": rating, "comment": comment}
         return await self._send(post(Feedback, "memories", memory_id, "feedback", body=body))
+
+    async def report_use(self, session_id: str, memory_ids: Sequence[str]) -> UseReported:
+        """Record which memories of a session's contexts an answer drew on, for statistics.
+
+        Safe to repeat: each memory of a session counts once.
+
+        Raises:
+            NotFoundError: there is no such session.
+
+        """
+        body = {"session_id": session_id, "memory_ids": list(memory_ids)}
+        return await self._send(post(UseReported, "feedback", "used", body=body))
 
     async def search(
         self,

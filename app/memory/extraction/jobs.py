@@ -184,6 +184,8 @@ class SessionJobs:
         )
         if not moved:
             raise WatermarkMovedError
+        if unread.drawn_on:
+            await repository.note_drawn_on(span.session_id, unread.drawn_on)
         if not unread.more and job.kind != RESCUE:
             return None
         left = await repository.after(span.session_id, span.last, limit=1)

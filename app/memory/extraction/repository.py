@@ -38,6 +38,7 @@ from app.language.llm.extractor import ModelUse
 from app.memory.extraction.errors import RunNotFoundError
 from app.memory.extraction.models import ExtractionRun
 from app.memory.memories.eviction_repository import EvictionRepository
+from app.memory.memories.injection_repository import InjectionUseRepository
 from app.memory.memories.models import ContextInjection, Memory
 from app.memory.memories.owner import MemoryOwner
 from app.memory.memories.repository import current
@@ -58,11 +59,16 @@ _COUNTS = and_(
 
 
 class Recalled(NamedTuple):
-    """A memory that was put before the model, and whether it counts still."""
+    """A memory that was put before the model, whether it counts still, since when it was shown, and
+    whether an answer is known to have had its words.
+    """
 
+    memory_id: str
     content: str
     source_error: str | None
     counts: bool
+    since: datetime
+    drawn_on: bool
 
 
 class ExtractionRepository:
@@ -123,7 +129,14 @@ class ExtractionRepository:
         """
         elsewhere = Memory.session_id.is_distinct_from(session_id) if from_elsewhere else true()
         rows = await self._db.execute(
-            select(Memory.content, Memory.source_error, _COUNTS)
+            select(
+                Memory.memory_id,
+                Memory.content,
+                Memory.source_error,
+                _COUNTS,
+                ContextInjection.first_at,
+                ContextInjection.used_estimated_at.is_not(None),
+            )
             .join(
                 ContextInjection,
                 (ContextInjection.tenant_id == self._tenant_id)
@@ -139,6 +152,14 @@ class ExtractionRepository:
             .limit(limit)
         )
         return [Recalled(*row) for row in rows]
+
+    async def note_drawn_on(self, session_id: str, memory_ids: Sequence[str]) -> None:
+        """Note that answers of the session had the words of these memories; the first time counts.
+
+        Safe to repeat.
+        """
+        uses = InjectionUseRepository(self._db, self._tenant_id)
+        await uses.note(session_id, memory_ids, await clock_of(self._db), estimated=True)
 
     def _messages(self, session_id: str) -> Any:
         return (

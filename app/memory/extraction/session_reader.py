@@ -26,6 +26,8 @@ from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
 from app.identity.users.repository import UserRepository
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest
+from app.language.text.offload import read_text
+from app.memory.extraction.answer_overlap import Reply, ShownMemory, drawn_on
 from app.memory.extraction.evidence import EvidenceContext, WritableScopes
 from app.memory.extraction.repository import ExtractionRepository, Recalled
 from app.memory.extraction.run_policy import (
@@ -64,6 +66,7 @@ class UnreadMessages:
     Args:
         said_back: what others put before the model.
         recalled: of that, the memories that count still.
+        drawn_on: ids of the memories whose words the assistant seems to have used.
         cut: how many new messages of the user are longer than what is read of them.
         messages: how many are new to this run.
         last: up to where this run reads.
@@ -79,6 +82,7 @@ class UnreadMessages:
     turns: Sequence[ConversationTurn]
     said_back: Sequence[str]
     recalled: Sequence[str]
+    drawn_on: Sequence[str]
     cut: int
     messages: int
     last: int
@@ -192,6 +196,7 @@ class SessionReader:
             said_back=[*told, *found.said_back, *injected(recalled)],
             # What was replaced or has expired may be said anew, and then it is news.
             recalled=[memory.content for memory in recalled if memory.counts],
+            drawn_on=[] if again or whole else await _drawn_on(recalled, batch.fresh, turns),
             cut=len(fresh.intersection(found.cut)),
             messages=len(batch.fresh),
             last=batch.last,
@@ -247,6 +252,28 @@ class SessionReader:
         left = len(fresh) < len(found)
         last = _up_to(session, fresh, more=left, to=to)
         return _Batch(context, fresh, last, more=left or last < end)
+
+
+async def _drawn_on(
+    recalled: Sequence[Recalled], fresh: Sequence[Message], turns: Sequence[ConversationTurn]
+) -> list[str]:
+    """Ids of the memories whose words the assistant's new messages seem to have used."""
+    shown = [
+        ShownMemory(memory.memory_id, memory.content, memory.since)
+        for memory in recalled
+        if not memory.drawn_on
+    ]
+    stored = {message.message_id: message.create_time for message in fresh}
+    replies = [
+        Reply(turn.content, stored[turn.message_id])
+        for turn in turns
+        if turn.role == "assistant" and turn.message_id in stored
+    ]
+    if not shown or not replies:
+        return []
+    said = [turn.content for turn in turns if turn.role == "user"]
+    texts = [*said, *(reply.content for reply in replies), *(one.content for one in shown)]
+    return await read_text(sum(map(len, texts)), drawn_on, replies, said, shown)
 
 
 def injected(recalled: Sequence[Recalled]) -> list[str]:

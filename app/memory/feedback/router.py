@@ -4,6 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
+from app.conversation.sessions.errors import SessionNotFoundError
 from app.errors import DisabledError
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
@@ -19,6 +20,8 @@ from app.memory.feedback.schemas import (
     FeedbackRead,
     FeedbackStats,
     FeedbackStatsQuery,
+    UseReport,
+    UseReported,
 )
 from app.memory.feedback.service import FeedbackService
 from app.memory.memories.errors import MemoryNotFoundError
@@ -68,6 +71,17 @@ async def list_feedback(
 ) -> Page[FeedbackRead]:
     """What was said of a memory, newest first."""
     return await service.list_feedback(principal, memory_id, query)
+
+
+@router.post(
+    "/feedback/used",
+    responses=responses_for(SessionNotFoundError, MemoryDisabledError, *IDEMPOTENCY_ERRORS),
+)
+async def report_use(
+    body: UseReport, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
+) -> UseReported:
+    """Say which memories of a session's contexts an answer drew on. It changes no memory."""
+    return await service.report_use(principal, body, key=key)
 
 
 @router.get("/feedback/stats")

@@ -1,12 +1,15 @@
 """Feedback as it crosses HTTP."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
 from app.platform.values.fields import Id, ReadSchema, Schema, Storable, Timestamp, example
 
 Rating = Literal["helpful", "wrong", "outdated"]
+REPORTED: Final = 200
+"""Most memories of one report: as many as a context has."""
+
 Comment = Annotated[
     str, StringConstraints(min_length=1, max_length=2000, strip_whitespace=True), Storable
 ]
@@ -32,6 +35,25 @@ class FeedbackAdded(ReadSchema):
 class FeedbackRead(FeedbackAdded):
     comment: str | None
     actor: str | None = Field(description="Id of the key that gave it.")
+
+
+class UseReport(Schema):
+    """Which memories of a session's contexts an answer drew on."""
+
+    model_config = example(session_id="s1", memory_ids=["mem_1"])
+
+    session_id: Id
+    memory_ids: Annotated[list[Id], Field(min_length=1, max_length=REPORTED)]
+
+
+class UseReported(ReadSchema):
+    session_id: str
+    used: int = Field(description="Memories that are now said to be used for the first time.")
+    repeated: int = Field(description="Those of which that was said before.")
+    not_shown: list[str] = Field(
+        description="Ids that no context of the session had, or that it had within the last "
+        "second: nothing was noted of them."
+    )
 
 
 class FeedbackStatsQuery(Schema):

@@ -4,6 +4,7 @@ from typing import Literal, get_args
 
 import structlog
 
+from app.conversation.sessions.repository import SessionRepository
 from app.identity.tenants.access import Principal
 from app.language.text.sensitive import Kind, find_sensitive, redact
 from app.memory.feedback.errors import SensitiveCommentError
@@ -16,10 +17,14 @@ from app.memory.feedback.schemas import (
     FeedbackStats,
     FeedbackStatsQuery,
     Rating,
+    UseReport,
+    UseReported,
 )
+from app.memory.memories.injection_repository import InjectionUseRepository
 from app.memory.memories.owner import refuse_switched_off
 from app.memory.memories.repository import MemoryRepository
 from app.platform.database.base import new_id
+from app.platform.database.engine import clock_of
 from app.platform.values.pagination import Page, PageQuery, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
@@ -80,6 +85,35 @@ class FeedbackService:
             unit.answer(added, 201, user_id=memory.user_id)
         log.info("feedback_added", memory_id=memory_id, rating=body.rating)
         return added
+
+    async def report_use(
+        self, principal: Principal, body: UseReport, *, key: IdempotencyKey | None = None
+    ) -> UseReported:
+        """Record which memories of a session's contexts an answer drew on.
+
+        It changes no memory. Safe to retry: each memory of a session is noted once.
+
+        Raises:
+            SessionNotFoundError: there is none for this caller.
+            MemoryDisabledError: writing is switched off everywhere.
+
+        """
+        memory_ids = list(dict.fromkeys(body.memory_ids))
+        async with self._work.write(principal, key) as unit:
+            session = await SessionRepository(unit.db, principal.access).get(body.session_id)
+            uses = InjectionUseRepository(unit.db, principal.tenant_id)
+            at = await clock_of(unit.db)
+            used = await uses.note(session.session_id, memory_ids, at)
+            shown = await uses.shown(session.session_id, memory_ids)
+            reported = UseReported(
+                session_id=session.session_id,
+                used=len(used),
+                repeated=len(shown) - len(used),
+                not_shown=[each for each in memory_ids if each not in shown],
+            )
+            unit.answer(reported, user_id=session.user_id)
+        log.info("memory_use_reported", session_id=body.session_id, used=len(used))
+        return reported
 
     def _clean(self, comment: str | None) -> str | None:
         """The comment as it is stored.
