@@ -194,6 +194,8 @@ def said_text(content: object, parts: Sequence[object] | None = None) -> str:
     follow each other by nothing, and what is no text is left out. Clients often send the same
     words as content and as part; they count once.
     """
+    if isinstance(content, str) and not parts:
+        return content
     text, more = _joined(content), _joined(parts)
     if not more or more in text:
         return text

@@ -7,6 +7,7 @@ embedder already found close; of unrelated texts it says nothing useful.
 
 from collections.abc import Callable
 from difflib import SequenceMatcher
+from functools import cached_property
 from itertools import takewhile
 from typing import Final, Literal
 from unicodedata import normalize
@@ -205,16 +206,36 @@ class Wording:
 
     def __init__(self, statement: str) -> None:
         self.counts, self.rest = take_quantities(_form(statement))
+
+    # The rest is read when it is asked for: most statements that are near differ in a number.
+    @cached_property
+    def _plain(self) -> str:
         text = _CONTRACTION.sub(" not", _SHORT.sub("", self.rest).replace("can't", "can not"))
         text = _DOUBLE_NO.sub(" ", text)
         for pattern, said in _REWRITTEN:
             text = pattern.sub(said, text)
-        plain = _IDIOM.sub(" ", text)
-        matches = list(_NEGATION.finditer(plain))
-        self.negative = bool(matches)
-        self.denied = {_next_words(plain, match.end()) for match in matches} - {()}
-        self.scope = set(_content(plain[matches[0].end() :])) if matches else set()
-        self.tokens = _content(_NEGATION.sub(" ", plain))
+        return _IDIOM.sub(" ", text)
+
+    @cached_property
+    def _ends(self) -> list[int]:
+        """Where each no ends."""
+        return [match.end() for match in _NEGATION.finditer(self._plain)]
+
+    @property
+    def negative(self) -> bool:
+        return bool(self._ends)
+
+    @cached_property
+    def denied(self) -> set[tuple[str, ...]]:
+        return {_next_words(self._plain, end) for end in self._ends} - {()}
+
+    @cached_property
+    def scope(self) -> set[str]:
+        return set(_content(self._plain[self._ends[0] :])) if self._ends else set()
+
+    @cached_property
+    def tokens(self) -> list[str]:
+        return _content(_NEGATION.sub(" ", self._plain))
 
     @property
     def content(self) -> list[str]:

@@ -33,6 +33,8 @@ def normalise(text: str) -> str:
     Normalising a second time changes nothing. Letters, digits and punctuation are kept, so
     "v1.2" and "v12" stay apart.
     """
+    if text.isascii():
+        return " ".join(text.lower().split())
     # Casefolding can undo NFKC (U+0345 after another mark) and NFKC can yield upper case
     # (U+2121, "TEL"), so one round is not enough to be stable: Unicode 3.13, toNFKC_Casefold.
     folded = normalize("NFKC", normalize("NFKC", normalize("NFD", text).casefold()).casefold())

@@ -34,6 +34,7 @@ _OTHER_UNITS = either(name for name in _UNIT_NAMES if not (name.isalpha() and na
 _UNIT = rf"(?:\s?(?P<unit>(?:{_LATIN_UNITS})(?![a-z])|{_OTHER_UNITS}))?"
 _SCALE_WORDS = ("hundred", "thousand", "million", "billion")
 
+_ANY_DIGIT = lazy_pattern(r"[0-9]")
 _TIME = lazy_pattern(
     r"(?<![0-9:.])([0-9]{1,2})(?:[:.]([0-9]{2}))?\s?([ap])\.?m\b\.?"
     r"|(?<![0-9:.])([0-9]{1,2}):([0-9]{2})(?![0-9:])"
@@ -99,12 +100,16 @@ def take_quantities(text: str) -> tuple[frozenset[Quantity], str]:
 
         return pattern.sub(replace, text)
 
-    found.update(_dates(text))
-    text = _MINUS.sub(_NEGATIVE, text)
-    for pattern, read in _READERS:
-        text = take(pattern, read, text)
-    text = _CHINESE_IDIOM.sub(lambda match: match[0].translate(_HIDE), text)
-    text = take(_CHINESE, _chinese, text).translate(_SHOW)
+    plain, digits = text.isascii(), _ANY_DIGIT.search(text) is not None
+    if digits or not plain:
+        found.update(_dates(text))
+        text = _MINUS.sub(_NEGATIVE, text)
+    for pattern, read, needed in _READERS:
+        if needed == "nothing" or (digits if needed == "digits" else not plain):
+            text = take(pattern, read, text)
+    if not plain:
+        text = _CHINESE_IDIOM.sub(lambda match: match[0].translate(_HIDE), text)
+        text = take(_CHINESE, _chinese, text).translate(_SHOW)
     return frozenset(found), text.replace(_NEGATIVE, " ")
 
 
@@ -231,13 +236,14 @@ def _chinese(match: re.Match[str]) -> Quantity:
     return f"{minus}{chinese_number(match['number'])}", _unit(match)
 
 
-_READERS: Final[tuple[tuple[re.Pattern[str], _Read], ...]] = (
-    (_TIME, _time),
-    (_MARK, lambda match: (match[0], "mark")),
-    (_CHINESE_TIME, _chinese_time),
-    (_CHINESE_WEEKDAY, _chinese_weekday),
-    (_WEEKDAY, lambda match: (str(WEEKDAYS[match[1]]), "weekday")),
-    (_MONTH, _month),
-    (_DIGITS, _digits),
-    (_WORD, _spoken),
+# What a text needs besides, for a pattern to match: nothing, digits, or a character beyond ASCII.
+_READERS: Final[tuple[tuple[re.Pattern[str], _Read, str], ...]] = (
+    (_TIME, _time, "digits"),
+    (_MARK, lambda match: (match[0], "mark"), "digits"),
+    (_CHINESE_TIME, _chinese_time, "characters"),
+    (_CHINESE_WEEKDAY, _chinese_weekday, "characters"),
+    (_WEEKDAY, lambda match: (str(WEEKDAYS[match[1]]), "weekday"), "nothing"),
+    (_MONTH, _month, "nothing"),
+    (_DIGITS, _digits, "digits"),
+    (_WORD, _spoken, "nothing"),
 )

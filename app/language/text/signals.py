@@ -5,9 +5,12 @@ the same. Patterns are data, in `signal_patterns.py`.
 """
 
 import re
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
+from app.language.text.needed_parts import needed_parts
 from app.language.text.normal_forms import fold_lines
 from app.language.text.signal_patterns import (
     CHINESE,
@@ -18,10 +21,31 @@ from app.language.text.signal_patterns import (
 )
 
 _Expressions = tuple[tuple[str, ...], tuple[str, ...]]
-_Patterns = tuple[tuple[re.Pattern[str], re.Pattern[str] | None], ...]
 
 BLANK: Final = "\x00"
 """Stands where a lookalike stood, so that its neighbours do not become one phrase."""
+
+
+@dataclass(frozen=True)
+class _Pattern:
+    """What says something, unless it is part of what only looks like it."""
+
+    said: re.Pattern[str]
+    lookalike: re.Pattern[str] | None
+
+    @cached_property
+    def _needed(self) -> frozenset[str]:
+        return needed_parts(self.said.pattern, re.MULTILINE)
+
+    def is_in(self, form: str) -> bool:
+        # Most texts have no part of what would say it.
+        if self._needed and not any(part in form for part in self._needed):
+            return False
+        cleared = form if self.lookalike is None else self.lookalike.sub(BLANK, form)
+        return self.said.search(cleared) is not None
+
+
+_Patterns = tuple[_Pattern, ...]
 
 
 def find_signals(text: str) -> frozenset[Signal]:
@@ -53,10 +77,7 @@ def _folded(text: str) -> str:
 
 
 def _says(form: str, patterns: _Patterns) -> bool:
-    return any(
-        said.search(form if lookalike is None else lookalike.sub(BLANK, form))
-        for said, lookalike in patterns
-    )
+    return any(pattern.is_in(form) for pattern in patterns)
 
 
 def _whole_words(alternatives: tuple[str, ...]) -> str:
@@ -66,7 +87,7 @@ def _whole_words(alternatives: tuple[str, ...]) -> str:
 
 def _compiled(english: _Expressions, chinese: _Expressions) -> _Patterns:
     return tuple(
-        (
+        _Pattern(
             lazy_pattern(join(said), re.MULTILINE),
             lazy_pattern(join(alike), re.MULTILINE) if alike else None,
         )

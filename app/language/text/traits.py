@@ -120,12 +120,16 @@ def _asks_in_chinese(sentence: str) -> bool:
 
 def word_count(text: str) -> int:
     """Count the words: one for each of letters and digits, one for each two Chinese characters."""
+    if text.isascii():
+        return len(_WORD.findall(text))
     chars = sum(len(run) for run in _CJK_RUN.findall(text))
     return (chars + 1) // 2 + len(_WORD.findall(_CJK_RUN.sub(" ", text)))
 
 
 def cjk_share(text: str) -> float:
     """Return how much of a text's letters and digits is Chinese, Japanese or Korean, 0 to 1."""
+    if text.isascii():
+        return 0.0
     chars = sum(len(run) for run in _CJK_RUN.findall(text))
     others = sum(len(word) for word in _WORD.findall(_CJK_RUN.sub(" ", text)))
     return chars / (chars + others) if chars else 0.0
