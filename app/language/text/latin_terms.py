@@ -2,7 +2,7 @@
 
 import re
 import threading
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import islice
@@ -86,14 +86,16 @@ def guess_language(runs: Iterable[str]) -> str:
     takes two different ones, of more than three together, to make a text not English: one alone
     is a name ("Dan Brown") or an English word ("green door"). English wins a tie.
     """
-    scores: Counter[str] = Counter()
+    scores: dict[str, int] = {}
     words: defaultdict[str, set[str]] = defaultdict(set)
     for run in islice(runs, _GUESSED_RUNS):
         for word, language, weight in _spoken(run) if len(run) <= LONGEST else ():
-            scores[language] += weight
+            scores[language] = scores.get(language, 0) + weight
             words[language].add(word)
-    best = max((each for each in STOP_WORDS if each in scores), key=scores.__getitem__, default="")
-    clear = len(words[best]) > 1 and scores[best] > max(scores[ENGLISH], _STRONG)
+    if not scores:
+        return ENGLISH
+    best = max((each for each in STOP_WORDS if each in scores), key=scores.__getitem__)
+    clear = len(words[best]) > 1 and scores[best] > max(scores.get(ENGLISH, 0), _STRONG)
     return best if clear else ENGLISH
 
 

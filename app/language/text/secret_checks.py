@@ -7,7 +7,7 @@ safe"), so what follows it must look like a value and not like a sentence.
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -65,9 +65,11 @@ def _formats(text: str) -> Iterator[Place]:
 
 def _labelled(text: str) -> Iterator[Place]:
     lower = text.lower()
+    needed = _NEEDED_OF_ASCII if text.isascii() else _NEEDED
     for detector, pattern, is_value in _LABELS:
         # A search that ignores case is slow, and most texts have no label.
-        if pattern in _NEEDED and not any(part in lower for part in _NEEDED[pattern]):
+        parts = needed.get(pattern)
+        if parts is not None and not any(part in lower for part in parts):
             continue
         for match in pattern.finditer(text):
             start, end = match.span("value")
@@ -93,12 +95,22 @@ _ASSIGNED: Final = ("=", "= ", "=  ", "': ", '": ')
 
 _LOGIN_PARTS: Final = ("pass", "pwd", "kennwort", "wachtwoord", "contrase", "senha")
 _KEY_PARTS: Final = ("key", "token", "secret")
-_NEEDED: Final = {
+_NEEDED: Final[Mapping[re.Pattern[str], Sequence[str]]] = {
+    patterns.BASIC_AUTH: ("://",),
     patterns.PASSWORD_ASSIGNED: _LOGIN_PARTS,
     patterns.PASSWORD_SAID: _LOGIN_PARTS,
     patterns.PASSWORD_BARE: _LOGIN_PARTS,
     patterns.KEY_ASSIGNED: _KEY_PARTS,
     patterns.KEY_SAID: _KEY_PARTS,
+}
+# To a pattern that ignores case a Turkish I is an i, which is none in small letters.
+_NEEDED_OF_ASCII: Final = {
+    **_NEEDED,
+    patterns.PIN: ("pin",),
+    patterns.BEARER: ("bearer", "basic"),
+    patterns.CHINESE_ASSIGNED: (),
+    patterns.CHINESE_SAID: (),
+    patterns.CHINESE_BARE: (),
 }
 
 
@@ -179,7 +191,7 @@ _LABELS: Final[tuple[tuple[str, re.Pattern[str], Callable[[str, int, int], bool]
 
 def _disorder(text: str) -> Iterator[Place]:
     """Find long runs that mix lower case, upper case and digits as no name or word does."""
-    for match in _TOKEN.finditer(_URL.sub(_blank, text)):
+    for match in _TOKEN.finditer(_URL.sub(_blank, text) if "://" in text else text):
         start, end = match.span()
         if end - start > _LONGEST_KEY or match[0].startswith(_IMAGES):
             continue

@@ -20,6 +20,7 @@ from app.language.text.identifiers import (
     find_identities,
     find_social_security,
 )
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.secret_checks import find_secrets
 
 Kind = Literal["secret", "identifier"]
@@ -31,6 +32,9 @@ _IDENTIFIERS: Final = (
     ("iban", find_ibans),
     ("us_ssn", find_social_security),
 )
+
+# Each has at least four, most texts have fewer.
+_FOUR_DIGITS: Final = lazy_pattern(r"(?:[0-9][^0-9]*){4}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +145,10 @@ def _find_labelled(label: str, text: str) -> list[Finding]:
 
 
 def _find(folded: str) -> Iterator[Finding]:
-    for detector, find in _IDENTIFIERS:
-        for start, end in find(folded):
-            yield Finding(detector, "identifier", start, end)
+    if _FOUR_DIGITS.search(folded):
+        for detector, find in _IDENTIFIERS:
+            for start, end in find(folded):
+                yield Finding(detector, "identifier", start, end)
     for start, end, detector in find_secrets(folded):
         yield Finding(detector, "secret", start, end)
 

@@ -186,10 +186,12 @@ def among_themselves(
     found: dict[int, Neighbour] = {}
     new: list[int] = []
     for position, candidate in enumerate(fresh):
-        row = likeness[position]
+        row = likeness[position].tolist()
+        floor = threshold(candidate.content)
+        near = [other for other in new if row[other] >= floor]
         earlier = [
-            (fresh[other].memory_id or "", fresh[other].content, float(row[other]))
-            for other in nlargest(NEIGHBOURS, new, key=row.__getitem__)
+            (fresh[other].memory_id or "", fresh[other].content, row[other])
+            for other in nlargest(NEIGHBOURS, near, key=row.__getitem__)
         ]
         same = nearest_duplicate(candidate, earlier, threshold, read)
         if same is None:

@@ -29,6 +29,9 @@ _FIRST: Final[dict[str, Any]] = dict.fromkeys(KEPT) | {
 }
 """A new memory where nothing is given."""
 
+_TIMES: Final = ("valid_from", "valid_to", "expires_at", "said_at")
+"""Columns of KEPT that a new memory may have a time in, besides those of the row."""
+
 
 @dataclass(frozen=True, slots=True)
 class Stored:
@@ -125,7 +128,8 @@ class SaveRepository:
             The memories as the history keeps them, in order.
 
         """
-        kept = [_kept(row, now) for row in rows]
+        at = _in_utc(now)
+        kept = [_kept(row, at) for row in rows]
         words = await read_text(characters(rows), _words, rows)
         found = await (await driver_of(self._db)).fetch(
             WRITE,
@@ -144,13 +148,17 @@ class SaveRepository:
         return [one | {"metadata": metadata.get(one["memory_id"], {})} for one in kept]
 
 
-def _kept(row: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+def _kept(row: Mapping[str, Any], now: str) -> dict[str, Any]:
     values = _FIRST | {name: row[name] for name in KEPT if name in row}
     values |= {"create_time": now, "update_time": now}
-    return {
-        name: value.astimezone(UTC).isoformat() if isinstance(value, datetime) else value
-        for name, value in values.items()
-    }
+    for name in _TIMES:
+        if values[name] is not None:
+            values[name] = _in_utc(values[name])
+    return values
+
+
+def _in_utc(time: datetime) -> str:
+    return time.astimezone(UTC).isoformat()
 
 
 def _words(rows: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
