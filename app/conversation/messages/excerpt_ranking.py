@@ -88,21 +88,23 @@ class RatedPieces:
         self, chosen: npt.NDArray[np.int64], scores: npt.NDArray[np.float64]
     ) -> list[FoundPiece]:
         """The pieces at these places, with these scores."""
-        added = np.stack([values[chosen] for values in self.signals.values()], axis=1)
+        names = tuple(self.signals)
+        signals = np.stack([values[chosen] for values in self.signals.values()], axis=1)
         return [
             FoundPiece(
                 self.messages[owner],
                 number,
                 score,
                 None if isnan(cosine) else cosine,
-                dict(zip(self.signals, signals, strict=True)),
+                names,
+                added,
             )
-            for owner, number, score, cosine, signals in zip(
+            for owner, number, score, cosine, added in zip(
                 self.owner[chosen].tolist(),
                 self.numbers[chosen].tolist(),
                 scores.tolist(),
                 np.clip(self.similarity[chosen], 0.0, 1.0).tolist(),
-                added.tolist(),
+                signals.tolist(),
                 strict=True,
             )
         ]
@@ -193,9 +195,9 @@ def rated_pieces(
         records: of the pieces of those that have several, in their order.
 
     """
-    sizes = [len(one.ends) for one in messages]
+    sizes = np.array([len(one.ends) for one in messages])
     owner = np.repeat(np.arange(len(messages)), sizes)
-    numbers = np.concatenate([np.arange(size) for size in sizes])
+    numbers = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     similarity, counts, lengths = _known(rated, messages, owner, records)
     weights = _term_weights(rated.holders, len(rated.role), rated.asked)
     words = bm25(counts, lengths, weights, float(lengths.mean()))
@@ -333,7 +335,8 @@ def _session_best(messages: Sequence[FoundMessage], tops: Floats) -> Floats:
     by_session: dict[str, list[float]] = defaultdict(list)
     for one, top in zip(messages, tops.tolist(), strict=True):
         by_session[one.session_id].append(top)
-    means = {key: float(np.mean(sorted(found)[-3:])) for key, found in by_session.items()}
+    three = {key: sorted(found)[-3:] for key, found in by_session.items()}
+    means = {key: sum(best) / len(best) for key, best in three.items()}
     return _scaled(np.array([means[one.session_id] for one in messages], np.float32))
 
 

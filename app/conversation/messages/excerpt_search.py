@@ -40,12 +40,6 @@ MOST_PIECES: Final = 400
 ROLES: Final = ("user", "assistant")
 
 
-_SHOWN: Final = (
-    "message_id", "session_id", "role", "name", "sequence_no", "session_messages",
-    "wish",
-)  # fmt: skip
-
-
 @dataclass(frozen=True, slots=True)
 class ExcerptQuery:
     """What is looked for, in whose conversations; the caller has checked that they may be read.
@@ -204,13 +198,19 @@ def _message(row: Row, place: int, tags: Sequence[str]) -> FoundMessage:
 
     asked = row["request"], row["request_parts"]
     return FoundMessage(
-        **{name: row[name] for name in _SHOWN},
+        place=place,
+        message_id=row["message_id"],
+        session_id=row["session_id"],
+        role=row["role"],
+        name=row["name"],
+        sequence_no=row["sequence_no"],
+        session_messages=row["session_messages"],
         # The day that the speaker called it.
         said_at=client_time(row["metadata"]) or row["said_at"],
-        place=place,
         read=read,
         ends=row["piece_ends"] if row["records"] else [INDEXED_LENGTH],
         request=None if asked[0] is None else _said(*asked, tags),
+        wish=row["wish"],
     )
 
 

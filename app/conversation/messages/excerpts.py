@@ -8,9 +8,10 @@ from functools import cached_property
 from app.language.text.word_limit import ELLIPSIS
 
 
-@dataclass(frozen=True)
+@dataclass
 class FoundMessage:
-    """A message of which pieces may be shown, with what their layout needs.
+    """A message of which pieces may be shown, with what their layout needs. Never changed: a frozen
+    class takes three times as long to make, and there are a hundred in a context.
 
     Args:
         place: of its row in the first statement.
@@ -46,6 +47,8 @@ class FoundMessage:
 
     def shown(self, numbers: Iterable[int]) -> str:
         """Some pieces in order, joined where one follows another, with … where any is left out."""
+        if len(self.ends) == 1:
+            return self.piece(0)
         text = ""
         last = -1
         for number in sorted(numbers):
@@ -65,7 +68,7 @@ class FoundPiece:
         number: of the piece in its message, from 0.
         score: what it is ordered by, 0 to 1.
         similarity: cosine of query and piece, 0 to 1; None where nothing was compared.
-        signals: what each added before the sum was scaled, by name.
+        names: of the signals, and `added` what each added before the sum was scaled.
 
     """
 
@@ -73,7 +76,13 @@ class FoundPiece:
     number: int
     score: float
     similarity: float | None
-    signals: Mapping[str, float]
+    names: Sequence[str]
+    added: Sequence[float]
+
+    @property
+    def signals(self) -> dict[str, float]:
+        """What each signal added, by name; hundreds of pieces are found, and few ask for it."""
+        return dict(zip(self.names, self.added, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ def escape_line(text: str) -> str:
 
     A closing tag in what a user once said must not end the block it is quoted in.
     """
-    return " ".join(text.split()).translate(_ESCAPES)
+    return _escaped(" ".join(text.split()))
 
 
 def escape_lines(text: str) -> list[str]:
@@ -19,7 +19,12 @@ def escape_lines(text: str) -> list[str]:
 
     Whatever else ends a line somewhere ends one here, so that none is longer than it looks.
     """
-    return [line.translate(_ESCAPES) for line in text.splitlines()]
+    return _escaped(text).splitlines()
+
+
+def _escaped(text: str) -> str:
+    # Most lines have none, and a line of Chinese is translated character by character.
+    return text.translate(_ESCAPES) if "&" in text or "<" in text or ">" in text else text
 
 
 def unescape(text: str) -> str:

@@ -225,5 +225,5 @@ def used_excerpt(shown: ShownMessage, *, explain: bool) -> dict[str, Any]:
         "tokens": shown.tokens,
     }
     if explain:
-        used["explain"] = dict(best.signals)
+        used["explain"] = best.signals
     return used

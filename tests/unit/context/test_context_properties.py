@@ -116,7 +116,7 @@ def excerpts(draw: st.DrawFn) -> Excerpts:
             ends=ends,
             request=draw(st.none() | TEXTS),
         )
-        pieces += [FoundPiece(message, one, 0.5, None, {}) for one in range(len(ends))]
+        pieces += [FoundPiece(message, one, 0.5, None, (), ()) for one in range(len(ends))]
     return Excerpts(draw(st.permutations(pieces)), {"s": 1, "t": 2}, 2, 20)
 
 
