@@ -72,9 +72,15 @@ async def ended_work(*workers: Worker) -> None:
 
 
 async def extracted(client: AsyncClient, session_id: str, **body: Any) -> dict[str, Any]:
-    """Have a session read, and wait until it is."""
-    answer = await client.post(f"/sessions/{session_id}/extract", json={"wait": True} | body)
-    return ok(answer)
+    """Have a session read, and wait until it is: longer than a request waits, on a slow machine."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            answer = await client.post(
+                f"/sessions/{session_id}/extract", json={"wait": True} | body
+            )
+            if answer.status_code != 202:
+                return ok(answer)
+            await asyncio.sleep(0.1)
 
 
 async def over(client: AsyncClient, job_id: str) -> dict[str, Any]:
