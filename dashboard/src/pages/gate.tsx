@@ -1,5 +1,200 @@
-import { Empty } from "../components/states";
+// What the gate decided and why, refusals over time, and a text tried by hand.
+import { useId, useState } from "preact/hooks";
 
-export default function Page() {
-  return <Empty />;
+import { get, type Page } from "../api";
+import type { PageProps } from "../app";
+import { Bars } from "../components/bars";
+import { Daily, daysAgo } from "../components/daily";
+import { Empty, Loading, Problem } from "../components/states";
+import "../components/stack.css";
+import { type Column, Table } from "../components/table";
+import { Time } from "../components/time";
+import { TryText } from "../components/try-text";
+import { useLoad } from "../load";
+import { href, replace } from "../routing";
+import { type Reason, Reasons } from "../components/reasons";
+import { t } from "../text/gate";
+
+const PERIODS = [7, 30, 90] as const;
+const MOST_LINES = 5;
+const VERDICTS = ["accepted", "rejected"] as const;
+
+interface Decision {
+  decision_id: string;
+  verdict: (typeof VERDICTS)[number];
+  codes: string[];
+  reasons: Reason[];
+  content: string | null;
+  user_id: string | null;
+  agent_id: string | null;
+  project_id: string | null;
+  memory_id: string | null;
+  source: string;
+  event: string | null;
+  create_time: string;
+}
+
+interface OfDay {
+  day: string | null;
+  accepted: number;
+  rejected: number;
+  by_code: Record<string, number>;
+}
+
+interface Refusals {
+  since: string;
+  until: string;
+  items: OfDay[];
+  totals: Omit<OfDay, "day">;
+}
+
+interface Filters {
+  code: string;
+  verdict: string;
+  user_id: string;
+}
+
+export default function Gate({ query }: PageProps) {
+  const filters: Filters = {
+    code: query.get("code") ?? "",
+    verdict: query.get("verdict") ?? "",
+    user_id: query.get("user_id") ?? "",
+  };
+  const [days, setDays] = useState<number>(30);
+  const refusals = useLoad(
+    (signal) => get<Refusals>("/v1/stats/refusals", { since: daysAgo(days) }, signal),
+    [days],
+  );
+  const filter = (chosen: Partial<Filters>) => replace(href("gate", [], { ...filters, ...chosen }));
+  const codes = Object.keys(refusals.data?.totals.by_code ?? {});
+  return (
+    <div class="stack">
+      <p>{t("about")}</p>
+      <section class="panel">
+        <h2>{t("over")}</h2>
+        <Period days={days} choose={setDays} />
+        {refusals.problem && <Problem problem={refusals.problem} retry={refusals.reload} />}
+        {refusals.data ? <Over refusals={refusals.data} /> : refusals.loading && <Loading />}
+      </section>
+      <section>
+        <h2>{t("list")}</h2>
+        <Filter filters={filters} codes={codes} filter={filter} />
+        <List filters={filters} />
+      </section>
+      <TryText />
+    </div>
+  );
+}
+
+function Period({ days, choose }: { days: number; choose: (days: number) => void }) {
+  return (
+    <label class="inline">
+      {t("days")}{" "}
+      <select value={days} onChange={(event) => choose(Number(event.currentTarget.value))}>
+        {PERIODS.map((period) => <option key={period} value={period}>{period}</option>)}
+      </select>
+    </label>
+  );
+}
+
+function Over({ refusals }: { refusals: Refusals }) {
+  const { by_code } = refusals.totals;
+  const codes = Object.keys(by_code).sort((one, two) => (by_code[two] ?? 0) - (by_code[one] ?? 0));
+  if (codes.length === 0) return <Empty>{t("over_none")}</Empty>;
+  return (
+    <>
+      <Bars label={t("over")} items={codes.map((code) => ({ label: <code>{code}</code>, value: by_code[code] ?? 0 }))} />
+      <Daily
+        label={t("over_daily")}
+        dayLabel={t("day")}
+        since={refusals.since}
+        until={refusals.until}
+        items={refusals.items}
+        series={[
+          { label: t("rejected"), value: (item) => item?.rejected ?? 0 },
+          ...codes.slice(0, MOST_LINES - 1).map((code) => ({
+            label: code,
+            value: (item: OfDay | undefined) => item?.by_code[code] ?? 0,
+          })),
+        ]}
+      />
+    </>
+  );
+}
+
+function Filter(
+  { filters, codes, filter }: { filters: Filters; codes: string[]; filter: (chosen: Partial<Filters>) => void },
+) {
+  const id = useId();
+  return (
+    <form
+      key={JSON.stringify(filters)}
+      class="filters"
+      aria-label={t("filters")}
+      onSubmit={(event) => {
+        event.preventDefault();
+        const given = new FormData(event.currentTarget);
+        const text = (name: string) => String(given.get(name) ?? "").trim();
+        filter({ code: text("code"), verdict: text("verdict"), user_id: text("user_id") });
+      }}
+    >
+      <label>
+        {t("rule")}
+        <input type="text" name="code" list={id} defaultValue={filters.code} spellcheck={false} />
+        <datalist id={id}>{codes.map((code) => <option key={code} value={code} />)}</datalist>
+      </label>
+      <label>
+        {t("outcome")}
+        <select name="verdict">
+          <option value="">{t("all")}</option>
+          {VERDICTS.map((verdict) => (
+            <option key={verdict} value={verdict} selected={verdict === filters.verdict}>{t(verdict)}</option>
+          ))}
+        </select>
+      </label>
+      <label>
+        {t("user")}
+        <input type="text" name="user_id" defaultValue={filters.user_id} spellcheck={false} />
+      </label>
+      <button type="submit">{t("apply")}</button>
+    </form>
+  );
+}
+
+function List({ filters }: { filters: Filters }) {
+  const filtered = Object.values(filters).some((value) => value !== "");
+  return (
+    <Table<Decision>
+      caption={t("list")}
+      columns={columns()}
+      load={(cursor, limit, signal) =>
+        get<Page<Decision>>("/v1/memories/decisions", { ...filters, cursor, limit }, signal)}
+      inputs={[filters]}
+      row={(decision) => decision.decision_id}
+      empty={filtered ? t("none_matches") : t("none_yet")}
+    />
+  );
+}
+
+function columns(): Column<Decision>[] {
+  return [
+    { title: t("when"), show: (one) => <Time at={one.create_time} /> },
+    {
+      title: t("text"),
+      show: (one) => one.content === null
+        ? <span class="muted">{t("not_kept")}</span>
+        : <span class="said">{one.content}</span>,
+    },
+    {
+      title: t("verdict"),
+      show: (one) => (
+        <>
+          <span class="tag">{t(one.verdict)}</span> {one.event && <code>{one.event}</code>}
+        </>
+      ),
+    },
+    { title: t("why"), show: (one) => <Reasons reasons={one.reasons} codes={one.codes} /> },
+    { title: t("whose"), show: (one) => one.user_id ?? one.project_id ?? one.agent_id },
+    { title: t("source"), show: (one) => <code>{one.source}</code> },
+  ];
 }

@@ -1,1 +1,0 @@
-import{J as e,j as t}from"./shared-Y2RgsbAu.js";function n(){return e(t,{})}export{n as default};

@@ -1,0 +1,30 @@
+import { number } from "../text";
+
+/** A rule of the gate that was broken, with its figures. */
+export interface Reason {
+  code: string;
+  detail: string;
+  figures: Record<string, unknown>;
+}
+
+/** Why a text was refused; `codes` stands in where a verdict has no sentences. */
+export function Reasons({ reasons, codes }: { reasons: readonly Reason[]; codes: readonly string[] }) {
+  if (reasons.length === 0) return <>{codes.map((code) => <code key={code}>{code} </code>)}</>;
+  return (
+    <ul class="plain">
+      {reasons.map((reason, place) => (
+        <li key={place}>
+          <code>{reason.code}</code> {reason.detail}
+          <span class="small">
+            {Object.entries(reason.figures).map(([name, value]) => ` ${name} ${figure(value)}`).join(",")}
+          </span>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function figure(value: unknown): string {
+  if (typeof value === "number") return number(value, { maximumFractionDigits: 3 });
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
