@@ -69,7 +69,7 @@ export const t = texts({
     paused: "暂停投递至 {time}",
     failing_since: "开始失败时间",
     old_secret: "旧密钥签名有效至",
-    none_yet: "还没有 Webhook。新建一个，即可在记忆新增、变更、删除或被拒，提取失败以及任务终止时收到通知。",
+    none_yet: "还没有 Webhook。新建一个，即可在记忆新增、变更、删除或被拒，抽取失败以及任务终止时收到通知。",
     create_webhook: "新建 Webhook",
     url_about: "须为公网 https 地址，以 POST 方式调用。",
     new_secret: "该 Webhook 的签名密钥",

@@ -1,1 +1,0 @@
-import{L as e,et as t}from"./shared-7Q8Mpzlp.js";function n(){return t(e,{})}export{n as default};

@@ -1,0 +1,156 @@
+"""The page Overview: what the statistics say, and that nothing is invented where there is none."""
+
+import asyncio
+import re
+
+from fastapi import FastAPI
+from httpx import AsyncClient
+from playwright.async_api import Browser, Page, expect
+
+from app.runtime import Runtime
+from tests.support.api import execute, ok, save, search
+from tests.support.dashboard import Watch, axe, context_of, open_page, settled
+from tests.support.patience import PATIENCE
+from tests.support.tenants import Caller
+
+
+async def reopen(page: Page) -> None:
+    """Ask for everything anew: the fixture has opened this page already."""
+    await page.reload()
+    await settled(page)
+
+
+def figure(page: Page, name: str):
+    return page.locator(".figures > div").filter(has_text=name).locator("dd")
+
+
+async def counted(client: AsyncClient, searches: int) -> None:
+    """Wait until the searches are in the statistics, which are written behind the answers."""
+    async with asyncio.timeout(PATIENCE):
+        while True:
+            totals = ok(await client.get("/stats/effect"))["totals"]
+            if totals["searches"]["count"] >= searches:
+                return
+            await asyncio.sleep(0.05)
+
+
+async def test_empty_tenant_is_explained(page: Page, has_axe: None) -> None:
+    await open_page(page, "#/overview")
+
+    await expect(figure(page, "Memories")).to_have_text("0")
+    await expect(figure(page, "Searches with a hit")).to_have_text("–")
+    for sentence in (
+        "Nothing is remembered yet.",
+        "Nothing was searched in this period.",
+        "The gate has decided nothing in this period.",
+        "No conversation was read in this period.",
+        "No job has been ordered yet.",
+        "No model of a provider was asked in this period.",
+    ):
+        await expect(page.get_by_role("main")).to_contain_text(sentence)
+    await axe(page)
+
+
+async def test_figures_are_those_of_the_statistics(
+    page: Page, client: AsyncClient, has_axe: None
+) -> None:
+    await save(client, "I drink green tea every morning.")
+    await save(client, "My favourite colour is blue.", memory_type="preference")
+    await client.post("/memories", json={"messages": "ok", "user_id": "ana", "infer": False})
+    refusals = ok(await client.get("/stats/refusals"))["totals"]
+    assert refusals["rejected"] == 1
+    await search(client)
+    await search(client, "What is the weather on the moon?")
+    await counted(client, 2)
+
+    await reopen(page)
+
+    await expect(figure(page, "Memories")).to_have_text("2")
+    effect = ok(await client.get("/stats/effect"))["totals"]["searches"]
+    await expect(page.locator(".figures")).to_contain_text(
+        re.compile(rf"Searches\s*{effect['count']}\s*Searches with a hit")
+    )
+    await expect(figure(page, "Refused")).to_have_text(str(refusals["rejected"]))
+    types = page.get_by_role("list", name="By type").get_by_role("listitem")
+    await expect(types.filter(has_text="preference")).to_contain_text("1")
+    jobs = ok(await client.get("/jobs/stats"))
+    await expect(figure(page, "Jobs due")).to_have_text(str(jobs["due"]))
+    code = next(iter(refusals["by_code"]))
+    rule = page.get_by_role("list", name="Refusals by rule").get_by_role("link", name=code)
+    assert f"code={code}" in (await rule.get_attribute("href") or "")
+    await expect(
+        page.get_by_role("img", name="Searches and contexts by day", exact=True)
+    ).to_be_visible()
+    await axe(page)
+
+
+async def test_period_is_chosen_and_kept_in_the_address(page: Page) -> None:
+    await open_page(page, "#/overview")
+    async with page.expect_request(re.compile("/v1/stats/effect")) as asked:
+        await page.get_by_label("Period").select_option("7")
+    days = re.search(r"since=([\d-]+)&until=([\d-]+)", (await asked.value).url)
+
+    assert days
+    await expect(page).to_have_url(re.compile(r"#/overview\?days=7$"))
+    await page.reload()
+    await settled(page)
+    await expect(page.get_by_label("Period")).to_have_value("7")
+
+
+async def test_money_is_shown_where_prices_are_known_and_else_said_to_be_unknown(
+    page: Page, client: AsyncClient, acme: Caller, dsn: str
+) -> None:
+    await execute(
+        dsn,
+        "INSERT INTO usage (tenant_id, day, operation, model, calls, failures, input_tokens, "
+        "output_tokens) VALUES ($1, current_date, 'extract', 'some-model', 3, 1, 1200, 34)",
+        acme.tenant_id,
+    )
+    await reopen(page)
+
+    models = page.get_by_role("region", name="Models")
+    await expect(models).to_contain_text("3 calls, of which 1 failed; 1,234 tokens")
+    await expect(models).to_contain_text("extract · some-model")
+    await expect(models).to_contain_text("a model has no price")
+
+
+async def test_refused_part_hides_no_other(page: Page, client: AsyncClient, watch: Watch) -> None:
+    await save(client, "I drink green tea every morning.")
+    watch.allow_refusals(503)
+    await page.route(
+        "**/v1/stats/effect*",
+        lambda route: route.fulfill(
+            status=503,
+            content_type="application/problem+json",
+            json={"code": "overloaded", "title": "Busy", "detail": "Later.", "request_id": "req_1"},
+        ),
+    )
+    await reopen(page)
+
+    await expect(page.get_by_role("alert")).to_contain_text("req_1")
+    await expect(figure(page, "Memories")).to_have_text("1")
+
+
+async def test_page_is_in_chinese_too(page: Page, client: AsyncClient) -> None:
+    await save(client, "我每天早上喝绿茶。")
+    await reopen(page)
+    await page.get_by_label("Language").select_option("zh")
+
+    await expect(page.get_by_role("heading", level=1)).to_have_text("概览")
+    await expect(page.get_by_role("region", name="记忆")).to_contain_text("按类型")
+
+
+async def test_first_page_is_quick_and_small(
+    browser: Browser, address: str, acme: Caller, watch: Watch, app: FastAPI, runtime: Runtime
+) -> None:
+    """Bytes as they are sent, of everything until the page has settled."""
+    async with context_of(browser, address, acme.key, watch) as context:
+        page = await context.new_page()
+        await open_page(page, "#/overview")
+        sent = await page.evaluate(
+            "performance.getEntriesByType('resource')"
+            ".concat(performance.getEntriesByType('navigation'))"
+            ".reduce((sum, entry) => sum + entry.transferSize, 0)"
+        )
+        assert 10_000 < sent <= 300_000
+    watch.check()
