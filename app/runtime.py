@@ -3,7 +3,7 @@
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
@@ -116,6 +116,7 @@ async def open_runtime(
     now: Callable[[], datetime] = utc_now,
     usage_flush: timedelta = USAGE_FLUSH,
     free_bytes: Callable[[], int] | None = None,
+    providers: Providers | None = None,
 ) -> AsyncIterator[Runtime]:
     """Build the runtime against the database at `dsn`; on exit write what is still counted.
 
@@ -126,6 +127,7 @@ async def open_runtime(
         usage_flush: how often counts are written.
         free_bytes: room on the disk of the database; that of the data folder when left out, and
             not watched where the database is another's.
+        providers: of `open_usable`, which the caller closes; opened here when left out.
 
     Raises:
         ConfigurationError: the schema, the role or a model is not usable; says what to do.
@@ -135,7 +137,7 @@ async def open_runtime(
     if not settings.allow_owner_login:
         await refuse_owner_login(dsn)
     async with (
-        open_providers(settings) as providers,
+        nullcontext(providers) if providers else open_providers(settings) as opened,
         open_database(
             dsn,
             pool_size=settings.database_pool_size,
@@ -144,7 +146,7 @@ async def open_runtime(
             most_waiting=settings.max_waiting,
         ) as database,
     ):
-        runtime = _build(settings, database, providers, now)
+        runtime = _build(settings, database, opened, now)
         await _notice_other_models(runtime)
         await _notice_missing_key(runtime)
         closing = asyncio.Event()
@@ -160,6 +162,23 @@ async def open_runtime(
             await _attempt("activity", lambda: runtime.activity.flush(everything=True))
             await _attempt("embeddings", lambda: runtime.embedding_ledger.flush(everything=True))
             await _attempt("key_use", runtime.key_use.flush)
+
+
+@asynccontextmanager
+async def open_usable(settings: Settings) -> AsyncIterator[Providers]:
+    """The providers of a deployment whose settings can be meant, before anything is made for it.
+
+    Raises:
+        ConfigurationError: a setting or a model is not usable; says what to do.
+
+    """
+    saving_rules(settings)
+    search_ranks(settings)
+    capture_rules(settings)
+    parsed_prices(settings.model_prices)
+    allowed_processors(settings.processors)
+    async with open_providers(settings) as providers:
+        yield providers
 
 
 def _reserve(settings: Settings, free_bytes: Callable[[], int] | None) -> DiskReserve | None:

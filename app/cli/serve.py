@@ -3,7 +3,6 @@
 import gc
 import os
 import sys
-import tempfile
 from enum import StrEnum
 from importlib import import_module
 from typing import Annotated
@@ -14,10 +13,10 @@ from app.cli.options import DataDirOption, data_dir_of, settings_with
 from app.platform.embedded.data_folder import (
     DataFolder,
     FolderLock,
-    metrics_prefix,
     open_data_folder,
 )
 from app.platform.observability.logging import configure_logging
+from app.platform.observability.metrics_folder import shared_metrics
 from app.settings import Settings
 
 
@@ -77,13 +76,9 @@ def serve_command(
     if not settings.several_processes:
         _run(settings)
         return
-    shared = (
-        tempfile.TemporaryDirectory(prefix="kemem-metrics-") if own is None
-        else tempfile.TemporaryDirectory(prefix=metrics_prefix(own), dir=own.root)
-    )  # fmt: skip
-    with shared as folder:
+    with shared_metrics(None if own is None else own.root) as folder:
         # Read when the Prometheus client is imported: /metrics answers for all processes.
-        os.environ["PROMETHEUS_MULTIPROC_DIR"] = folder
+        os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
         _run(settings)
 
 

@@ -16,7 +16,7 @@ from app.platform.database.migrate import current_revision, refuse_unknown, upgr
 from app.platform.embedded.attachment import open_embedded
 from app.platform.http.health import is_loopback
 from app.platform.processes.fork_server import ForkServer
-from app.runtime import Runtime, open_runtime
+from app.runtime import Runtime, open_runtime, open_usable
 from app.serving import (
     address_of,
     begin_children,
@@ -71,13 +71,17 @@ async def _serve_embedded(
     settings: Settings, listener: socket.socket, children: ForkServer | None
 ) -> None:
     data_dir = data_dir_of(settings)
-    async with stoppable() as stopping, open_embedded(data_dir, share=False) as urls:
+    async with (
+        stoppable() as stopping,
+        open_usable(settings) as providers,
+        open_embedded(data_dir, share=False) as urls,
+    ):
         dsn = urls.serving
         refuse_unknown(await current_revision(urls.migration))
         await upgrade(urls.migration)
         await ensure_serving_login(urls)
         settings = _embedded_settings(settings)
-        async with open_runtime(settings, dsn) as runtime:
+        async with open_runtime(settings, dsn, providers=providers) as runtime:
             key, note = await ensure_key(runtime, data_dir)
             page = await _dashboard_of(runtime, listener)
             text = embedded_greeting(address_of(listener), key, data_dir, note, page=page)

@@ -62,6 +62,29 @@ async def test_asking_a_model_on_demand_has_a_limit_of_its_own(
     ok(await client.post("/sessions/s1/messages", json=body | {"user_id": "ana"}), 201)
 
 
+async def test_saving_with_inference_counts_as_a_write_and_as_asking_a_model(
+    operator: AsyncClient, client: AsyncClient, acme: Caller, dsn: str
+) -> None:
+    await limit(operator, acme, model=2, write=10)
+    said = {"user_id": "ana", "messages": "I live in Lisbon."}
+    first = await client.post("/memories", json=said)
+    assert first.headers.get_list("RateLimit-Policy") == ['"write";q=10;w=60, "model";q=2;w=60']
+    assert first.headers["RateLimit"].startswith('"write";r=9;t=')
+    assert '"model";r=1;t=' in first.headers["RateLimit"]
+    ok(await client.post("/memories", params={"async": True}, json=said), 202)
+    before = await counts(dsn, acme.tenant_id)
+
+    refused = await client.post("/memories", json=said)
+
+    assert problem(refused, 429, "rate_limited")["violated-policies"] == ["model"]
+    assert refused.headers.get_list("RateLimit-Policy") == ['"model";q=2;w=60']
+    assert await counts(dsn, acme.tenant_id) == before
+    tea = said | {"messages": "She drinks green tea.", "infer": False}
+    as_it_stands = await client.post("/memories", json=tea)
+    assert as_it_stands.headers["RateLimit-Policy"] == '"write";q=10;w=60'
+    ok(as_it_stands, 201)
+
+
 async def test_each_key_has_its_part(
     operator: AsyncClient, client: AsyncClient, app: FastAPI, runtime: Runtime, acme: Caller
 ) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+from collections.abc import Callable
 from typing import Annotated
 
 from fastapi import Depends, Header, Request
@@ -115,17 +116,32 @@ class _Holder(SecurityBase):
         if not principal.may(scope):
             raise InsufficientScopeError(scope, acting=principal.acting)
         refuse_unknown_parameters(request)
-        kind = "read" if request.method == "GET" else self._kind
-        headers = service_of(request, RateLimits).charge(
-            principal.tenant_id, principal.key_id, principal.config, kind
-        )
-        if headers:
-            request.scope[HEADERS] = [
-                (name.lower().encode(), value.encode()) for name, value in headers.items()
-            ]
+        charge(request, principal, "read" if request.method == "GET" else self._kind)
         return principal
 
 
+def charge(request: Request, principal: Principal, kind: RequestClass) -> None:
+    """Count a request, whose answer says what is left. One that counts in two classes is charged
+    twice, and its answer tells of both.
+
+    Raises RateLimitedError.
+    """
+    told = dict(request.scope.pop(HEADERS, ()))
+    limits = service_of(request, RateLimits)
+    left = limits.charge(principal.tenant_id, principal.key_id, principal.config, kind)
+    for name, value in left.items():
+        key = name.lower().encode()
+        told[key] = b"%b, %b" % (told[key], value.encode()) if key in told else value.encode()
+    if told:
+        request.scope[HEADERS] = list(told.items())
+
+
+async def _model_count(request: Request) -> Callable[[], None]:
+    return lambda: charge(request, request.scope["kemem.principal"], "model")
+
+
+ModelCountDep = Annotated[Callable[[], None], Depends(_model_count)]
+"""Beside another of these: called, it counts the request among those that ask a model too."""
 ReaderDep = Annotated[Principal, Depends(_Holder("read"))]
 ModelUserDep = Annotated[Principal, Depends(_Holder("write", kind="model"))]
 """Writes by asking a model while the caller waits, where the tenant has one."""

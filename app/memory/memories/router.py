@@ -24,6 +24,7 @@ from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
     KEY_ERRORS,
     IdempotencyKeyDep,
+    ModelCountDep,
     ReaderDep,
     WriterDep,
 )
@@ -128,9 +129,13 @@ async def add_memory(
     query: Annotated[AddQuery, Query()],
     principal: WriterDep,
     service: CreationDep,
+    count_model: ModelCountDep,
     key: IdempotencyKeyDep,
 ) -> Response:
     """Remember what messages say; with `infer` false the messages as they stand."""
+    if body.infer:
+        # A write like any other, and besides it asks a model.
+        count_model()
     if query.async_:
         accepted = await service.order(principal, body, key=key)
         return Response(accepted.model_dump_json(), 202, media_type="application/json")

@@ -10,13 +10,11 @@ import fcntl
 import json
 import os
 import secrets
-import shutil
 import stat
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import platformdirs
-import psutil
 
 from app.errors import ConfigurationError
 
@@ -110,18 +108,6 @@ def open_data_folder(path: Path) -> DataFolder:
             "user, or choose another folder with --data-dir."
         )
     return DataFolder(root)
-
-
-def metrics_prefix(folder: DataFolder) -> str:
-    """How the name of a temporary folder for metrics of this process begins; those of processes
-    that were killed are removed.
-    """
-    for left in folder.root.glob("metrics-*-*"):
-        pid = int(left.name.split("-")[1])
-        # In a container a process often has the pid of the one before.
-        if pid == os.getpid() or not psutil.pid_exists(pid):
-            shutil.rmtree(left, ignore_errors=True)
-    return f"metrics-{os.getpid()}-"
 
 
 def is_data_folder(path: Path) -> bool:

@@ -175,7 +175,8 @@ class Worker:
         if left:
             await asyncio.wait(set(self._supervisors), timeout=self._grace_seconds)
         kept = (self._runs & left) | self._unwritten
-        if left or kept:
+        # A second call, such as at the end of a block, waits with the first.
+        if (left or kept) and not self._over.is_set():
             log.warning("jobs_returned", jobs=len(left - kept), not_returned=len(kept))
         self._over.set()
         return not left and not kept
