@@ -6,9 +6,11 @@ import pytest
 from fastapi import FastAPI
 from playwright.async_api import Browser, BrowserContext, Page, expect
 
+from app.runtime import Runtime
 from tests.support.dashboard import AXE, Watch, browser_at, context_of, find_chromium, open_page
 from tests.support.service import listening
 from tests.support.tenants import Caller
+from tests.support.working import working
 
 # Milliseconds. Conditions are looked at all the time: a long limit costs nothing where they hold.
 expect.set_options(timeout=60_000)
@@ -60,3 +62,9 @@ def has_axe() -> None:
     """For tests that call `axe`."""
     if not AXE.exists():
         pytest.skip("Left out: axe-core is not installed (npm ci in dashboard/).")
+
+
+@pytest.fixture
+async def worker(runtime: Runtime, dsn: str) -> AsyncIterator[None]:
+    async with working(runtime, dsn):
+        yield

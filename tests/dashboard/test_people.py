@@ -1,57 +1,23 @@
 """The page of people: what is known of a user and from where, what changed, and every action."""
 
 import json
-from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, Page, expect
 
 from app.runtime import Runtime
+from tests.dashboard.dashboard_support import HOSTILE, dialog, nothing_ran, section, told
 from tests.profiles.profiles_support import derive
 from tests.support.api import append, ok, save
 from tests.support.dashboard import Watch, axe, context_of, open_page, settled
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
-from tests.support.working import extracted, working
 
 TEA = "She drinks green tea in the morning."
-HOSTILE = "<script>window.ran = 1</script><img src=x onerror='window.ran = 1'> is her handle."
-
-
-@pytest.fixture
-async def worker(runtime: Runtime, dsn: str) -> AsyncIterator[None]:
-    async with working(runtime, dsn):
-        yield
-
-
-async def told(client: AsyncClient) -> dict[str, Any]:
-    """A memory that was read from a conversation, and replaced an older one."""
-    await append(client, "talk", "I live in Munich.", {"role": "assistant", "content": "Noted."})
-    await extracted(client, "talk")
-    await append(
-        client, "talk", "What is new?", "By the way, I moved to Hamburg.",
-        {"role": "assistant", "content": "How do you like it there?"},
-    )  # fmt: skip
-    await extracted(client, "talk")
-    [memory] = ok(await client.get("/memories", params={"user_id": "ana"}))["items"]
-    return memory
-
-
-async def ran(page: Page) -> bool:
-    """Whether anything that a text says was run."""
-    return await page.evaluate("() => 'ran' in window")
-
-
-def dialog(page: Page) -> Locator:
-    return page.get_by_role("dialog")
-
-
-def section(page: Page, heading: str) -> Locator:
-    return page.locator("section").filter(has=page.get_by_role("heading", name=heading, exact=True))
 
 
 class TestUsers:
@@ -420,9 +386,9 @@ class TestEverywhere:
         ):
             await open_page(page, place)
             await expect(page.get_by_text(HOSTILE).first).to_be_visible()
-            assert await page.locator("main img, main script").count() == 0
+            assert await nothing_ran(page)
         await expect(page.locator(".message").get_by_text(HOSTILE)).to_be_visible()
-        assert not await ran(page)
+        assert await nothing_ran(page)
 
     @pytest.mark.parametrize(("scheme", "locale"), [("light", "en-GB"), ("dark", "zh-CN")])
     async def test_every_view_is_accessible_and_fits_a_phone(

@@ -1,17 +1,12 @@
 // Why something is remembered: the messages that say it, the gate's verdicts, and the run that read it.
 import { useState } from "preact/hooks";
 
-import { get, type Page, path } from "../../api";
-import { Dialog } from "../../components/dialog";
-import { Facts } from "../../components/facts";
+import { get, type Page } from "../../api";
 import { EvidenceMessage } from "../../components/message";
-import { Loading, Problem } from "../../components/states";
+import { RunDialog } from "../../components/run";
 import { Table } from "../../components/table";
 import { Time } from "../../components/time";
-import { useLoad } from "../../load";
-import { href } from "../../routing";
-import type { Memory, Run } from "../../shapes";
-import { number } from "../../text";
+import type { Memory } from "../../shapes";
 import { label } from "../../text/labels";
 import { t } from "../../text/people";
 
@@ -66,44 +61,5 @@ export function Reasons({ memory }: { memory: Memory }) {
       />
       {run && <RunDialog id={run} close={() => setRun(null)} />}
     </>
-  );
-}
-
-export function RunDialog({ id, close }: { id: string; close: () => void }) {
-  const { data, problem, reload } = useLoad((signal) => get<Run>(path("/v1/extractions", id), {}, signal), [id]);
-  return (
-    <Dialog title={t("run")} close={close}>
-      {problem && <Problem problem={problem} retry={reload} />}
-      {!data && !problem && <Loading />}
-      {data && <RunFacts run={data} />}
-    </Dialog>
-  );
-}
-
-function RunFacts({ run }: { run: Run }) {
-  const outcomes = Object.entries(run.outcomes).map(([event, count]) => `${label(event)} ${number(count)}`).join(", ");
-  return (
-    <Facts
-      items={[
-        [t("id"), <code>{run.extraction_id}</code>],
-        [t("when"), <Time at={run.create_time} />],
-        [t("trigger"), label(run.trigger)],
-        [t("state"), label(run.status)],
-        [t("error"), run.error_code && <code>{run.error_code}</code>],
-        [t("extractor"), run.extractor],
-        [t("model"), run.model],
-        [t("session"), run.session_id && <a href={href("conversation", [run.session_id])}>{run.session_id}</a>],
-        [
-          t("messages_read"),
-          run.first_sequence_no === null || run.last_sequence_no === null ? number(run.messages)
-          : t("numbers", { first: run.first_sequence_no, last: run.last_sequence_no }),
-        ],
-        [t("proposals"), number(run.proposals)],
-        [t("outcomes"), outcomes],
-        [t("calls"), number(run.calls)],
-        [t("tokens"), `${number(run.input_tokens)} / ${number(run.output_tokens)}`],
-        [t("latency"), t("milliseconds", { count: run.latency_ms })],
-      ]}
-    />
   );
 }

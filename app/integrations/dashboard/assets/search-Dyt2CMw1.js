@@ -1,1 +1,0 @@
-import{R as e,tt as t}from"./shared-BPRMrY5k.js";function n(){return t(e,{})}export{n as default};

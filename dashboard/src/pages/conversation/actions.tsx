@@ -1,0 +1,76 @@
+import { useState } from "preact/hooks";
+
+import { path, send } from "../../api";
+import { Dialog } from "../../components/dialog";
+import { EraseDialog } from "../../components/erasure";
+import { outcomesOf } from "../../components/run";
+import { Problem } from "../../components/states";
+import { useAction } from "../../load";
+import type { Receipt, Session } from "../../shapes";
+import { t } from "../../text/conversation";
+
+interface Extracted {
+  done: boolean;
+  job_id: string | null;
+  /** Of the last run: how many proposals ended as what. */
+  result: { events?: Record<string, number> } | null;
+}
+
+export function SessionActions(
+  { session, changed, deleted }: { session: Session; changed: () => void; deleted: (receipt: Receipt) => void },
+) {
+  const address = path("/v1/sessions", session.session_id);
+  const [asking, setAsking] = useState<"end" | "delete" | null>(null);
+  const [extracted, setExtracted] = useState<Extracted | null>(null);
+  const extracting = useAction(async () => {
+    setExtracted(null);
+    setExtracted(await send<Extracted>("POST", `${address}/extract`, { wait: true }));
+    changed();
+  });
+  const reopening = useAction(async () => {
+    await send("POST", `${address}/reopen`);
+    changed();
+  });
+  const close = () => setAsking(null);
+  return (
+    <>
+      <div class="buttons">
+        <button type="button" disabled={extracting.busy} onClick={() => extracting.run()}>{t("extract")}</button>
+        {session.status === "ended" ? (
+          <button type="button" disabled={reopening.busy} onClick={() => reopening.run()}>{t("reopen")}</button>
+        ) : <button type="button" onClick={() => setAsking("end")}>{t("end")}</button>}
+        <button type="button" class="danger" onClick={() => setAsking("delete")}>{t("delete")}</button>
+        <span role="status">{extracted && said(extracted)}</span>
+      </div>
+      {extracting.problem && <Problem problem={extracting.problem} />}
+      {reopening.problem && <Problem problem={reopening.problem} />}
+      {asking === "end" && (
+        <Dialog
+          title={t("end")}
+          action={t("end")}
+          act={async () => {
+            await send("POST", `${address}/end`);
+            changed();
+          }}
+          close={close}
+        >
+          <p>{t("end_text")}</p>
+        </Dialog>
+      )}
+      {asking === "delete" && (
+        <EraseDialog
+          title={t("delete_title", { id: session.session_id })}
+          address={address}
+          id={session.session_id}
+          done={deleted}
+          close={close}
+        />
+      )}
+    </>
+  );
+}
+
+function said(extracted: Extracted): string {
+  if (!extracted.done) return t("extract_waits", { job: extracted.job_id ?? "" });
+  return t("extract_done", { outcomes: outcomesOf({ outcomes: extracted.result?.events ?? {} }) });
+}

@@ -1,0 +1,51 @@
+import { texts } from "../text";
+
+const en = {
+  parts: "Parts of the score",
+  how: "What made up relevance",
+  signals: "Signals that were added",
+  relevance: "relevance",
+  confidence: "confidence",
+  scope: "scope",
+  cosine: "similarity of meaning",
+  lexical: "fitting words",
+  fused: "together",
+  rerank: "reranker",
+  near: "words of the turns around it",
+  adjacent: "a turn beside it fits",
+  answer: "follows a matching question",
+  session: "its session fits",
+  speaker: "its speaker is named",
+  date: "its date is asked for",
+  when: "its time is asked for",
+  question: "is a short question itself",
+  graph: "linked to what is named",
+  role: "its speaker is asked for",
+  no_signals: "No signal was added.",
+} as const;
+
+const zh: Record<keyof typeof en, string> = {
+  parts: "得分构成",
+  how: "相关性的来源",
+  signals: "附加信号",
+  relevance: "相关性",
+  confidence: "置信度",
+  scope: "范围",
+  cosine: "语义相似度",
+  lexical: "词语匹配",
+  fused: "综合",
+  rerank: "重排序",
+  near: "前后文的词语",
+  adjacent: "相邻消息匹配",
+  answer: "紧跟匹配的提问",
+  session: "所在对话整体匹配",
+  speaker: "说话人被提到",
+  date: "日期相符",
+  when: "时间相符",
+  question: "本身是简短问句",
+  graph: "与提到的实体相关",
+  role: "说话角色相符",
+  no_signals: "没有附加信号。",
+};
+
+export const t = texts({ en, zh });
