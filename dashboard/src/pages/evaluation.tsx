@@ -1,5 +1,4 @@
-import { Empty } from "../components/states";
+// Does memory help? Figures of use over time.
+import { Effect } from "../evaluation/effect";
 
-export default function Page() {
-  return <Empty />;
-}
+export default Effect;

@@ -1,0 +1,66 @@
+// Answers of /v1/stats.
+
+export interface Asked {
+  count: number;
+  queries: number;
+  hits: number;
+  hit_rate: number | null;
+  p50_ms: number | null;
+  p95_ms: number | null;
+}
+
+export interface Injected {
+  injected: number;
+  used: number;
+  used_estimated: number;
+  use_rate: number | null;
+  use_rate_estimated: number | null;
+}
+
+export interface EffectFigures {
+  searches: Asked;
+  contexts: Asked;
+  items: Injected;
+}
+
+export interface ExtractionFigures {
+  runs: number;
+  failed: number;
+  messages: number;
+  proposals: number;
+  lag_p50_ms: number | null;
+  lag_p95_ms: number | null;
+  duration_p50_ms: number | null;
+  duration_p95_ms: number | null;
+}
+
+interface Group {
+  day: string | null;
+  agent_id: string | null;
+}
+
+export interface Stats<F> {
+  since: string;
+  until: string;
+  items: (F & Group)[];
+  totals: F;
+}
+
+export interface MemoryCounts {
+  day: string;
+  total: number;
+  by_status: Record<string, number>;
+  never_used: number;
+  in_conflict: number;
+}
+
+export interface MemoryStats {
+  since: string;
+  until: string;
+  now: MemoryCounts & {
+    /** Counted for this request; else the last hourly count. */
+    live: boolean;
+    duplicates: { day: string; sampled: number; found: number } | null;
+  };
+  items: MemoryCounts[];
+}
