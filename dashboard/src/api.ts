@@ -125,7 +125,7 @@ async function answered(
     ...((await valueOf(answer)) as Partial<ProblemError> | null),
   });
   // The key of this call is no longer good for any other.
-  if (answer.status === 401 && key) forgetKey(key, problem);
+  if (answer.status === 401 && key && !("Authorization" in headers)) forgetKey(key, problem);
   throw problem;
 }
 

@@ -2,7 +2,7 @@ import { useEffect, useRef } from "preact/hooks";
 import uPlot from "uplot";
 import "uplot/dist/uPlot.min.css";
 
-import { locale, number } from "../text";
+import { locale, number, t } from "../text";
 
 export interface Line {
   label: string;
@@ -41,18 +41,26 @@ export function Chart({ times, lines, label }: { times: readonly number[]; lines
 function drawn(element: HTMLElement, times: readonly number[], lines: readonly Line[]): uPlot {
   const style = getComputedStyle(element);
   const colour = (name: string) => style.getPropertyValue(name).trim();
+  // What is counted by day has the days of UTC, wherever the reader is.
+  const zone = times.every((time) => time % 86_400 === 0) ? "UTC" : undefined;
+  const moment: Intl.DateTimeFormatOptions =
+    zone ? { dateStyle: "medium", timeZone: zone } : { dateStyle: "medium", timeStyle: "short" };
   const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line"), width: 1 } };
   return new uPlot(
     {
       width: element.clientWidth,
       height: HEIGHT,
       legend: { live: true },
+      ...(zone ? { tzDate: (time) => uPlot.tzDate(new Date(time * 1000), "Etc/UTC") } : {}),
       axes: [
-        { ...axis, values: (_, ticks) => ticks.map(shortTime(ticks)) },
+        { ...axis, values: (_, ticks) => ticks.map(shortTime(ticks, zone)) },
         { ...axis, size: 64, values: (_, ticks) => ticks.map((tick) => number(tick, { notation: "compact" })) },
       ],
       series: [
-        { value: (_, at) => (at === null ? "" : new Date(at * 1000).toLocaleString(locale())) },
+        {
+          label: t("time"),
+          value: (_, at) => (at === null ? "" : new Intl.DateTimeFormat(locale(), moment).format(new Date(at * 1000))),
+        },
         ...lines.map((line, place) => ({
           label: line.label,
           stroke: colour(`--tone-${(place % 5) + 1}`),
@@ -67,10 +75,10 @@ function drawn(element: HTMLElement, times: readonly number[], lines: readonly L
   );
 }
 
-function shortTime(ticks: readonly number[]): (tick: number) => string {
+function shortTime(ticks: readonly number[], timeZone?: string): (tick: number) => string {
   const span = (ticks.at(-1) ?? 0) - (ticks[0] ?? 0);
   const form: Intl.DateTimeFormatOptions =
     span < 2 * 86_400 ? { hour: "2-digit", minute: "2-digit" } : { month: "short", day: "numeric" };
-  const format = new Intl.DateTimeFormat(locale(), form);
+  const format = new Intl.DateTimeFormat(locale(), { ...form, timeZone });
   return (tick) => format.format(new Date(tick * 1000));
 }

@@ -3,6 +3,7 @@ import { get } from "../api";
 import type { PageProps } from "../app";
 import { Problem } from "../components/states";
 import "../components/stack.css";
+import { duration } from "../durations";
 import { useLoad } from "../load";
 import { href, replace } from "../routing";
 import { number, percent } from "../text";
@@ -77,7 +78,7 @@ function share(value: number | null): string {
 }
 
 function milliseconds(value: number | null): string {
-  return value === null ? t("not_timed") : t("ms", { ms: Math.round(value) });
+  return value === null ? t("not_timed") : duration(value / 1000);
 }
 
 /** The last days of UTC, today included. */

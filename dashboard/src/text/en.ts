@@ -37,6 +37,7 @@ export const en = {
   actions: "Actions",
   previous: "Previous page",
   next: "Next page",
+  time: "Time",
   page_number: "Page {page}",
   code: "Code",
   request: "Request",

@@ -39,6 +39,7 @@ export const zh: Record<keyof typeof en, string> = {
   actions: "操作",
   previous: "上一页",
   next: "下一页",
+  time: "时间",
   page_number: "第 {page} 页",
   code: "错误码",
   request: "请求",

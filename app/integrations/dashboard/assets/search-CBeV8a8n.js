@@ -1,0 +1,1 @@
+import{W as e,st as t}from"./shared-DmsIKUh2.js";function n(){return t(e,{})}export{n as default};
