@@ -35,6 +35,8 @@ _UNIT = rf"(?:\s?(?P<unit>(?:{_LATIN_UNITS})(?![a-z])|{_OTHER_UNITS}))?"
 _SCALE_WORDS = ("hundred", "thousand", "million", "billion")
 
 _ANY_DIGIT = lazy_pattern(r"[0-9]")
+_MONTHS: Final = frozenset(name[:3] for name in MONTHS)
+_DAYS: Final = frozenset(name[:3] for name in WEEKDAYS)
 _TIME = lazy_pattern(
     r"(?<![0-9:.])([0-9]{1,2})(?:[:.]([0-9]{2}))?\s?([ap])\.?m\b\.?"
     r"|(?<![0-9:.])([0-9]{1,2}):([0-9]{2})(?![0-9:])"
@@ -100,17 +102,32 @@ def take_quantities(text: str) -> tuple[frozenset[Quantity], str]:
 
         return pattern.sub(replace, text)
 
-    plain, digits = text.isascii(), _ANY_DIGIT.search(text) is not None
-    if digits or not plain:
-        found.update(_dates(text))
+    has = _parts(text)
+    if "digits" in has or "characters" in has:
+        if "months" in has or "characters" in has:
+            found.update(_dates(text))
         text = _MINUS.sub(_NEGATIVE, text)
     for pattern, read, needed in _READERS:
-        if needed == "nothing" or (digits if needed == "digits" else not plain):
+        if needed is None or needed in has:
             text = take(pattern, read, text)
-    if not plain:
+    if "characters" in has:
         text = _CHINESE_IDIOM.sub(lambda match: match[0].translate(_HIDE), text)
         text = take(_CHINESE, _chinese, text).translate(_SHOW)
     return frozenset(found), text.replace(_NEGATIVE, " ")
+
+
+def _parts(text: str) -> set[str]:
+    """Which of the parts a text has without which most patterns cannot match."""
+    has = set()
+    if _ANY_DIGIT.search(text):
+        has.add("digits")
+    if not text.isascii():
+        has.add("characters")
+    if any(month in text for month in _MONTHS):
+        has.add("months")
+    if any(day in text for day in _DAYS):
+        has.add("days")
+    return has
 
 
 def _dates(text: str) -> Iterator[Quantity]:
@@ -236,14 +253,14 @@ def _chinese(match: re.Match[str]) -> Quantity:
     return f"{minus}{chinese_number(match['number'])}", _unit(match)
 
 
-# What a text needs besides, for a pattern to match: nothing, digits, or a character beyond ASCII.
-_READERS: Final[tuple[tuple[re.Pattern[str], _Read, str], ...]] = (
+# With what of `_parts` a text needs for a pattern to match.
+_READERS: Final[tuple[tuple[re.Pattern[str], _Read, str | None], ...]] = (
     (_TIME, _time, "digits"),
     (_MARK, lambda match: (match[0], "mark"), "digits"),
     (_CHINESE_TIME, _chinese_time, "characters"),
     (_CHINESE_WEEKDAY, _chinese_weekday, "characters"),
-    (_WEEKDAY, lambda match: (str(WEEKDAYS[match[1]]), "weekday"), "nothing"),
-    (_MONTH, _month, "nothing"),
+    (_WEEKDAY, lambda match: (str(WEEKDAYS[match[1]]), "weekday"), "days"),
+    (_MONTH, _month, "months"),
     (_DIGITS, _digits, "digits"),
-    (_WORD, _spoken, "nothing"),
+    (_WORD, _spoken, None),
 )

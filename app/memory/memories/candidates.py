@@ -161,9 +161,9 @@ def nearest_duplicates(
     fresh: Sequence[SaveCandidate],
     near: Sequence[Sequence[Neighbour]],
     threshold: Callable[[str], float],
+    read: Callable[[str], Wording],
 ) -> list[Neighbour | None]:
-    """For each statement its nearest duplicate among its own neighbours."""
-    read = cache(Wording)
+    """For each statement its nearest duplicate among its own neighbours; `read` as above."""
     return [
         nearest_duplicate(candidate, neighbours, threshold, read)
         for candidate, neighbours in zip(fresh, near, strict=True)
@@ -171,7 +171,9 @@ def nearest_duplicates(
 
 
 def among_themselves(
-    fresh: Sequence[SaveCandidate], threshold: Callable[[str], float]
+    fresh: Sequence[SaveCandidate],
+    threshold: Callable[[str], float],
+    read: Callable[[str], Wording] | None = None,
 ) -> Mapping[int, Neighbour]:
     """For statements of one request, the earlier one that each repeats in other words.
 
@@ -182,7 +184,7 @@ def among_themselves(
         return {}
     vectors = np.stack([candidate.vector for candidate in fresh])
     likeness = vectors @ vectors.T
-    read = cache(Wording)
+    read = read or cache(Wording)
     found: dict[int, Neighbour] = {}
     new: list[int] = []
     for position, candidate in enumerate(fresh):

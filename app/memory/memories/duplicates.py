@@ -6,8 +6,10 @@ there, replace it, or allow both.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
+from app.language.text.distinctions import Wording
 from app.language.text.offload import read_text
 from app.memory.memories.candidates import (
     NEIGHBOURS,
@@ -42,6 +44,7 @@ class DuplicateCheck:
         self._memories = memories
         self._on_duplicate = on_duplicate
         self._threshold = threshold
+        self._read = cache(Wording)
         self.archived: list[MemoryChange] = []
         """What `decide` archived on the way: for the history, with the reason EXPIRED."""
 
@@ -126,7 +129,9 @@ class DuplicateCheck:
         near = [stored.near[candidate.index] for candidate in compared]
         read = sum(len(text) for neighbours in near for _, text, _ in neighbours)
         read += NEIGHBOURS * sum(len(candidate.content) for candidate in compared)
-        twins = await read_text(read, nearest_duplicates, compared, near, self._threshold)
+        twins = await read_text(
+            read, nearest_duplicates, compared, near, self._threshold, self._read
+        )
         replaced: set[str] = set()
         met: set[str] = set()
         for candidate, same in zip(compared, twins, strict=True):
@@ -151,7 +156,7 @@ class DuplicateCheck:
         read = (
             NEIGHBOURS * sum(len(candidate.content) for candidate in fresh) if len(fresh) > 1 else 0
         )
-        found = await read_text(read, among_themselves, fresh, self._threshold)
+        found = await read_text(read, among_themselves, fresh, self._threshold, self._read)
         for candidate in fresh:
             if candidate.index not in found:
                 continue
