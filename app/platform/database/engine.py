@@ -39,8 +39,10 @@ from app.platform.database.transactions import (
     discard,
     in_one_statement,
     in_transaction,
+    is_changed,
     name_tenant,
     roll_back,
+    session_on,
 )
 from app.platform.database.turns import MOST_WAITING, PoolTurns, turns_of
 from app.settings import DISPATCH_POOL_SIZE
@@ -90,7 +92,7 @@ async def driver_of(db: AsyncSession) -> asyncpg.Connection:
 
     Raises InterfaceError.
     """
-    if _is_changed(db):
+    if is_changed(db):
         await db.flush()
     known: asyncpg.Connection | None = db.info.get(_DRIVER)
     if known is not None:
@@ -99,10 +101,6 @@ async def driver_of(db: AsyncSession) -> asyncpg.Connection:
     if connection.driver_connection is None:
         raise asyncpg.InterfaceError("connection is closed")
     return connection.driver_connection
-
-
-def _is_changed(db: AsyncSession) -> bool:
-    return bool(db.new or db.dirty or db.deleted)
 
 
 async def clock_of(db: AsyncSession) -> datetime:
@@ -161,19 +159,10 @@ class Database:
             async with nullcontext() if snapshot else self._turns.units.turn(tenant_id):
                 connection, driver = await self._connect(opening)
                 try:
-                    db = AsyncSession(connection, expire_on_commit=False, info={_DRIVER: driver})
-                    try:
+                    async with session_on(connection, {_DRIVER: driver}) as db:
                         yield db
                         for last in db.info.get(AT_END, {}).values():
                             await last(db)
-                        if _is_changed(db):
-                            await db.flush()
-                    finally:
-                        # One that was never used has nothing to end, and closing takes a task.
-                        if db.in_transaction():
-                            await asyncio.shield(db.close())
-                        else:
-                            db.sync_session.close()
                     await commit(driver)
                 except BaseException:
                     await asyncio.shield(roll_back(driver))

@@ -2,10 +2,12 @@
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
 
 import asyncpg
-from sqlalchemy.ext.asyncio import AsyncConnection
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 
 from app.platform.database.failures import OutcomeUnknownError, is_lost
 from app.platform.database.roles import TENANT_SETTING
@@ -69,6 +71,29 @@ def in_transaction(tenant_id: str, statement: str, args: Sequence[object]) -> Qu
         return rows
 
     return query
+
+
+@asynccontextmanager
+async def session_on(
+    connection: AsyncConnection, info: dict[Any, Any]
+) -> AsyncIterator[AsyncSession]:
+    """A session in a transaction that is open already; flushed when the block ends well."""
+    db = AsyncSession(connection, expire_on_commit=False, info=info)
+    try:
+        yield db
+        if is_changed(db):
+            await db.flush()
+    finally:
+        # One that was never used has nothing to end, and closing takes a task and a greenlet.
+        if db.in_transaction():
+            await asyncio.shield(db.close())
+        else:
+            db.sync_session.close()
+
+
+def is_changed(db: AsyncSession) -> bool:
+    """Whether a session has changes that were not sent."""
+    return bool(db.new or db.dirty or db.deleted)
 
 
 async def commit(driver: asyncpg.Connection) -> None:
