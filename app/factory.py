@@ -18,6 +18,7 @@ from app.conversation.messages.window_service import WindowService
 from app.conversation.sessions.service import SessionService
 from app.conversation.sessions.state_service import StateService
 from app.deployment import forgetting_policy
+from app.governance.evaluations.service import EvaluationService
 from app.governance.exports.import_service import ImportService
 from app.governance.exports.service import ExportService
 from app.governance.forgetting.service import ForgettingService
@@ -364,6 +365,7 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         ),
         JobService: lambda _, at: JobService(at.work),
         StatisticsService: lambda _, at: StatisticsService(at.work),
+        EvaluationService: lambda _, at: EvaluationService(at.work),
         ErasureService: lambda _, at: ErasureService(at.work),
         WebhookService: lambda _, at: WebhookService(
             at.work,

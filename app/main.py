@@ -23,6 +23,7 @@ from app.conversation.sessions.router import router as sessions
 from app.conversation.sessions.router import state_router as states
 from app.errors import ConfigurationError
 from app.factory import Factory
+from app.governance.evaluations.router import router as evaluations
 from app.governance.exports.router import router as exports
 from app.governance.forgetting.router import router as forgetting
 from app.governance.operations.router import router as jobs
@@ -127,6 +128,7 @@ ROUTERS = (
     feedback,
     usage,
     statistics,
+    evaluations,
     webhooks,
     forgetting,
     projects,

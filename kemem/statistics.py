@@ -2,8 +2,8 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import date
-from typing import ClassVar, Literal
+from datetime import date, datetime
+from typing import Any, ClassVar, Literal
 
 from kemem.answers import Answer, Listing
 
@@ -155,3 +155,29 @@ class MemoryStatistics(Listing[MemoryFigures]):
     since: date
     until: date
     now: MemoryFigures
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationResult(Answer):
+    """What an evaluation measured, on what, how, and with which release of the service."""
+
+    evaluation_id: str
+    name: str = ""
+    dataset: str = ""
+    release: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    fingerprint: str = ""
+    """Of data set and settings: results with the same one were measured in the same way."""
+    metrics: Mapping[str, Any] = field(default_factory=dict)
+    actor: str | None = None
+    create_time: datetime | None = None
+
+    def __str__(self) -> str:
+        return f"{self.evaluation_id}: {self.name}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class EvaluationResults(Listing[EvaluationResult]):
+    """Kept evaluations, newest first."""
+
+    results: tuple[EvaluationResult, ...] = ()

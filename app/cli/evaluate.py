@@ -3,6 +3,7 @@
 import asyncio
 import secrets
 import signal
+from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal
@@ -34,11 +35,12 @@ from app.cli.evaluation_options import (
 from app.cli.json_file import JsonFileOption, refuse_missing_folder
 from app.cli.opening import run
 from app.cli.options import DataDirOption, settings_with
-from app.evaluation.answer_measurement import measure_answers
+from app.evaluation.answer_measurement import Wishes, measure_answers
 from app.evaluation.conversation_measurement import measure_conversations
 from app.evaluation.dataset import for_a_reader
-from app.evaluation.measurement import describe_run, measure_dataset, read_given
+from app.evaluation.measurement import ReportTarget, describe_run, measure_dataset, read_given
 from app.evaluation.run import Plan
+from app.settings import Settings
 
 LEAST_MEMORY_TOKENS: Final = 100
 MOST_MEMORY_TOKENS: Final = 8000
@@ -160,6 +162,16 @@ KeepOption = Annotated[
     bool, typer.Option("--keep", help="Leave what it stored, to look around in.")
 ]
 
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="NAME",
+        help="Let the service keep the figures under this name, to be compared with others.",
+        show_default=False,
+    ),
+]
+
 
 def evaluate_command(
     dataset: DatasetArgument = None,
@@ -190,6 +202,7 @@ def evaluate_command(
     limit_stores: StoresOption = None,
     concurrency: ConcurrencyOption = 4,
     keep: KeepOption = False,
+    store: StoreOption = None,
     json_file: JsonFileOption = None,
     data_dir: DataDirOption = None,
 ) -> None:
@@ -202,8 +215,8 @@ def evaluate_command(
     refuse_missing_folder(json_file)
     settings = settings_with(data_dir=data_dir)
     reading = answer_wishes(answers, judge, variants, window, cache, yes=yes, dry_run=dry_run)
-    shows = context or (reading is not None and "context" in reading.variants)
-    wishes = context_wishes(budgets, context_field, wanted=shows, extract=extract)
+    wanted = context or (reading is not None and "context" in reading.variants)
+    wishes = context_wishes(budgets, context_field, wanted=wanted, extract=extract)
     ks = depths(k)
     plan = Plan(
         run_id=f"eval-{secrets.token_hex(4)}", limit=depth_of(ks, reading), keep=keep,
@@ -214,12 +227,20 @@ def evaluate_command(
     service = service_meant(url, key, settings)
     chosen = part.of(whole if reading is None else for_a_reader(whole))
     about = describe_run(path, chosen, service) | {"settings": settings_of(ks, plan, part, reading)}
-    measure = measure_dataset
+    work = _measurement(reading, settings, conversations=messages or context, search=messages)
+    to = ReportTarget(json_file, store)
+    run(_until_terminated(work(service, chosen, plan, ks, about, to)))
+
+
+def _measurement(
+    reading: Wishes | None, settings: Settings, *, conversations: bool, search: bool
+) -> Callable[..., Awaitable[None]]:
+    """What measures: answers of a model, conversations, or searches of memories."""
     if reading is not None:
-        measure = partial(measure_answers, wishes=reading, settings=settings)
-    elif messages or context:
-        measure = partial(measure_conversations, search=messages)
-    run(_until_terminated(measure(service, chosen, plan, ks, about, json_file)))
+        return partial(measure_answers, wishes=reading, settings=settings)
+    if conversations:
+        return partial(measure_conversations, search=search)
+    return measure_dataset
 
 
 async def _until_terminated(work: Any) -> None:

@@ -16,7 +16,7 @@ from app.evaluation.conversation_measurement import gather_conversations, report
 from app.evaluation.dataset import Dataset
 from app.evaluation.grader import grader_prompt, score_of
 from app.evaluation.kept_answers import KeptAnswers, ModelAnswer, Prompt
-from app.evaluation.measurement import keep_report
+from app.evaluation.measurement import ReportTarget, keep_report
 from app.evaluation.reader import Reading, readings_of
 from app.evaluation.run import Plan
 from app.identity.usage.prices import Price, parsed_prices
@@ -51,7 +51,7 @@ async def measure_answers(
     plan: Plan,
     ks: list[int],
     about: dict[str, Any],
-    json_file: Path | None,
+    target: ReportTarget,
     *,
     wishes: Wishes,
     settings: Settings,
@@ -86,7 +86,7 @@ async def measure_answers(
             }
             print_answer_report(report["answers"])
             failed |= any(one.score is None and one.problem != "too_long" for one in graded)
-    await keep_report(about | report, json_file)
+    await keep_report(about | report, target, service)
     if failed:
         raise typer.Exit(REFUSED)
 

@@ -1,7 +1,6 @@
 """Conversations measured on a running service: what searches find, and what contexts show."""
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import typer
@@ -11,7 +10,7 @@ from app.evaluation.api import open_api
 from app.evaluation.context_report import context_report_of, print_context_report
 from app.evaluation.conversation_run import ConversationEvaluation, ShownContext
 from app.evaluation.dataset import Dataset
-from app.evaluation.measurement import keep_report, print_search_report, say_kept
+from app.evaluation.measurement import ReportTarget, keep_report, print_search_report, say_kept
 from app.evaluation.report import loaded_of, loaded_sentences, report_of
 from app.evaluation.run import Asked, Plan
 from app.runtime import utc_now
@@ -62,7 +61,7 @@ async def measure_conversations(
     plan: Plan,
     ks: list[int],
     about: dict[str, Any],
-    json_file: Path | None,
+    target: ReportTarget,
     *,
     search: bool,
 ) -> None:
@@ -73,7 +72,7 @@ async def measure_conversations(
 
     """
     gathered = await gather_conversations(service, dataset, plan, search=search)
-    await keep_report(about | report_conversations(gathered, ks), json_file)
+    await keep_report(about | report_conversations(gathered, ks), target, service)
     if gathered.failed or gathered.evaluation.left:
         raise typer.Exit(REFUSED)
 

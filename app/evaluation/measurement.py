@@ -3,6 +3,7 @@
 import asyncio
 import hashlib
 import os
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from app.evaluation.dataset import Dataset
 from app.evaluation.dataset_file import read_dataset
 from app.evaluation.locomo_dataset import read_locomo
 from app.evaluation.longmemeval_dataset import read_longmemeval
-from app.evaluation.report import print_report, report_of
+from app.evaluation.report import figures_of, print_report, report_of
 from app.evaluation.run import Evaluation, Plan
 from app.runtime import utc_now
 from app.version import VERSION
@@ -52,20 +53,34 @@ def read_given(
     return path, read(path)
 
 
+@dataclass(frozen=True, slots=True)
+class ReportTarget:
+    """Where the figures go besides the terminal.
+
+    Args:
+        json_file: all of them, if it is given.
+        name: under which the service keeps the figures without those of single questions.
+
+    """
+
+    json_file: Path | None = None
+    name: str | None = None
+
+
 async def measure_dataset(
     service: Service,
     dataset: Dataset,
     plan: Plan,
     ks: list[int],
     about: dict[str, Any],
-    json_file: Path | None,
+    target: ReportTarget,
 ) -> None:
     """Measure searches of memories for `dataset` on `service`, and print the report.
 
     Args:
         ks: depths of recall, from small to large.
         about: what a result file says of what was measured.
-        json_file: where the figures go besides.
+        target: where the figures go besides.
 
     Raises:
         typer.Exit: a search failed, or something could not be removed; all is reported before.
@@ -79,7 +94,7 @@ async def measure_dataset(
         say_kept(evaluation, plan)
     report = report_of(dataset, evaluation, asked, ks)
     print_search_report(dataset, report, ks)
-    await keep_report(about | report, json_file)
+    await keep_report(about | report, target, service)
     if report["asked"]["failed"] or evaluation.left:
         raise typer.Exit(REFUSED)
 
@@ -101,11 +116,22 @@ def print_search_report(dataset: Dataset, report: dict[str, Any], ks: list[int])
     )
 
 
-async def keep_report(report: dict[str, Any], json_file: Path | None) -> None:
-    """The result file, where one is wanted."""
-    if json_file is not None:
-        await asyncio.to_thread(write_json, json_file, report)
-        out.print(f"Written to {json_file}.", markup=False)
+async def keep_report(report: dict[str, Any], target: ReportTarget, service: Service) -> None:
+    """Write the result file and store the figures with the service, where that is wanted."""
+    if target.json_file is not None:
+        await asyncio.to_thread(write_json, target.json_file, report)
+        out.print(f"Written to {target.json_file}.", markup=False)
+    if target.name is not None:
+        about = {"settings": report["settings"], "data": report["data"]}
+        body = {
+            "name": target.name,
+            "dataset": report["data"]["name"],
+            "settings": about,
+            "metrics": figures_of(report),
+        }
+        async with open_api(service.base_url, service.key) as api:
+            kept = (await api.post("/evaluations", body)).body
+        out.print(f"Stored as {kept['evaluation_id']}.", markup=False)
 
 
 def describe_run(path: Path, dataset: Dataset, service: Service) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from app.console import out, print_table
 from app.evaluation.dataset import Dataset
@@ -168,6 +168,27 @@ def _line(one: Asked, made: Scores) -> dict[str, Any]:
         f"ndcg@{NDCG_AT}": round(made.ndcg, _DIGITS),
         "milliseconds": round(one.milliseconds, 2),
         "problem": one.problem,
+    }
+
+
+def figures_of(report: Mapping[str, Any]) -> dict[str, Any]:
+    """The figures of a report, without those of single questions and what says how it was made."""
+    figures = {name: value for name, value in report.items() if name not in _ABOUT}
+    found: dict[str, Any] = _without_rows(figures)
+    return found
+
+
+_ABOUT: Final = {"kemem", "date", "service", "processors", "data", "settings"}
+
+
+def _without_rows(value: Any) -> Any:
+    """A value without lists of objects."""
+    if not isinstance(value, Mapping):
+        return value
+    return {
+        str(name): _without_rows(held)
+        for name, held in value.items()
+        if not (isinstance(held, list) and any(isinstance(one, Mapping) for one in held))
     }
 
 

@@ -4,6 +4,7 @@ from sqlalchemy import MetaData
 
 from app.conversation.messages.models import Message
 from app.conversation.sessions.models import Session, SessionState, SessionStateSnapshot
+from app.governance.evaluations.models import EvaluationResult
 from app.governance.privacy.models import Erasure
 from app.identity.agents.models import Agent
 from app.identity.projects.models import Project, ProjectMember
@@ -54,6 +55,7 @@ TABLES = (
     SaverChunk, SaverWrite, Block, AgentBlock, BlockHistory, ContextInjection, InjectedContext,
     GraphEntity, GraphAlias, GraphRelation, GraphMention, GraphChange, StoreItem, StoreText,
     Profile, ProfileValue, ProfileHistory, Folder, AgentFolder, File, FileChunk, Passage, Erasure,
+    EvaluationResult,
 )  # fmt: skip
 
 metadata: MetaData = Base.metadata

@@ -132,6 +132,20 @@ def test_the_figures_are_exact(service, data):
     assert made(service) == []
 
 
+def test_figures_are_stored_with_the_service(service, data):
+    found, done = evaluated(service, data, "--store", "before")
+
+    with service.client() as client:
+        [kept] = client.get("/evaluations", params={"name": "before"}).json()["items"]
+    assert f"Stored as {kept['evaluation_id']}." in done.stdout
+    assert (kept["dataset"], kept["settings"]["data"]["file"]) == ("six", "six.json")
+    assert kept["settings"]["settings"] == found["settings"]
+    assert kept["metrics"]["total"] == found["total"]
+    assert kept["metrics"]["categories"] == found["categories"]
+    assert "questions" not in kept["metrics"]
+    assert made(service) == []
+
+
 def test_what_is_kept_is_what_was_in_the_file(service, data):
     changed = json.loads(data.read_text())
     changed["stores"][0]["units"][4]["date"] = "2999-01-01"

@@ -32,7 +32,7 @@ ALTER TABLE blocks DROP COLUMN session_id;
 ALTER TABLE messages DROP COLUMN copied_from, DROP COLUMN searched_text;
 ALTER TABLE saver_checkpoints DROP COLUMN thread_id;
 DROP TABLE sign_in_codes;
-DROP TABLE injected_contexts, model_answers, daily_counts;
+DROP TABLE injected_contexts, model_answers, daily_counts, evaluation_results;
 ALTER TABLE context_injections DROP COLUMN used_at, DROP COLUMN used_estimated_at;
 DROP INDEX context_injections_idx_first_at;
 DROP TABLE store_texts;

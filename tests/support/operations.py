@@ -277,6 +277,12 @@ OPERATIONS = {
     "GET /v1/extractions": Call("read", query={"user_id": "{user_id}"}),
     "GET /v1/extractions/{extraction_id}": Call("read"),
     "GET /v1/usage": Call("read"),
+    "POST /v1/evaluations": Call(
+        "write", {"name": "n", "dataset": "d", "metrics": {"recall": 0.5}}, creates=True
+    ),
+    "GET /v1/evaluations": Call("read"),
+    "GET /v1/evaluations/{evaluation_id}": Call("read"),
+    "DELETE /v1/evaluations/{evaluation_id}": Call("admin"),
     "GET /v1/stats/effect": Call("read"),
     "GET /v1/stats/refusals": Call("read"),
     "GET /v1/stats/extraction": Call("read"),

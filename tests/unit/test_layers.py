@@ -47,7 +47,7 @@ SIBLINGS: Final = {
     "checkpoints": {"compaction"},  # An image holds the summaries.
     "context": {"blocks", "documents"},  # It shows them.
     "tools": {"blocks", "documents", "context"},  # It offers them as functions.
-    "tables": {"privacy"},  # The list of every table.
+    "tables": {"privacy", "evaluations"},  # The list of every table.
     "exports": {"tables"},
     "operations": {"forgetting"},
 }

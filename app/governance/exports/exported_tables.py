@@ -65,6 +65,7 @@ NOT_EXPORTED: Final[Mapping[str, str]] = {
     "idempotency_keys": "answers kept for a day, for keys that are not exported",
     "jobs": "work of this service; unread messages are found again automatically",
     "usage": "the ledger of what models of this deployment cost",
+    "evaluation_results": "what was measured on this service",
     "daily_counts": "what this service did by day, in numbers",
     "model_answers": "answers of models kept for a day, for work of this service",
     "webhooks": "secrets, and addresses that a copy must not begin to call",

@@ -5,6 +5,7 @@ from datetime import date
 import pytest
 
 import kemem
+from app.governance.evaluations.schemas import EvaluationRead
 from app.governance.statistics import schemas
 from app.memory.feedback.schemas import UseReported
 from kemem import statistics
@@ -65,6 +66,7 @@ async def test_memories_are_read(server, memory) -> None:
         (kemem.MemoryFigures, schemas.MemoryFiguresNow),
         (kemem.DuplicateFigures, schemas.DuplicateFigures),
         (kemem.UseReported, UseReported),
+        (kemem.EvaluationResult, EvaluationRead),
     ],
 )
 def test_answers_have_the_fields_of_the_service(answer, schema) -> None:
@@ -81,6 +83,28 @@ async def test_a_report_of_used_memories_is_sent_and_read(server, memory) -> Non
     assert request.json == {"session_id": "s", "memory_ids": ["mem_1", "mem_2"]}
     assert "Idempotency-Key" in request.headers
     assert (seen.used, seen.not_shown) == (1, ("mem_2",))
+
+
+RESULT = {
+    "evaluation_id": "evl_1", "name": "n", "dataset": "d", "metrics": {"recall": 0.5},
+    "create_time": "2026-11-26T12:00:00Z",
+}  # fmt: skip
+
+
+async def test_evaluations_are_kept_listed_and_deleted(server, memory) -> None:
+    server.otherwise = says(RESULT | {"items": [RESULT], "next_cursor": None})
+
+    kept = await ask(memory.statistics.keep_evaluation, "n", "d", {"recall": 0.5})
+    listed = await ask(memory.statistics.evaluations, name="n", limit=5)
+    read = await ask(memory.statistics.evaluation, "evl_1")
+    await ask(memory.statistics.delete_evaluation, "evl_1")
+
+    assert kept.metrics == read.metrics == listed[0].metrics == {"recall": 0.5}
+    assert [(one.method, one.path.partition("?")[0]) for one in server.requests] == [
+        ("POST", "/v1/evaluations"), ("GET", "/v1/evaluations"), ("GET", "/v1/evaluations/evl_1"),
+        ("DELETE", "/v1/evaluations/evl_1"),
+    ]  # fmt: skip
+    assert server.requests[0].json == {"name": "n", "dataset": "d", "metrics": {"recall": 0.5}}
 
 
 def test_groups_are_those_of_the_service() -> None:

@@ -1,0 +1,1 @@
+"""Evaluations: results of `kemem eval` and of others, kept to be compared."""
