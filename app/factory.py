@@ -55,6 +55,7 @@ from app.memory.graph.merge_service import GraphMergeService
 from app.memory.graph.service import GraphService
 from app.memory.memories.edit_service import EditService
 from app.memory.memories.recall_service import RecallService
+from app.memory.memories.refused_service import RefusedTextService
 from app.memory.memories.save_service import SaveService
 from app.memory.memories.search_service import SearchService
 from app.memory.memories.service import MemoryCreation, MemoryService
@@ -288,6 +289,9 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         # Memory.
         MemoryService: lambda _, at: MemoryService(at.work, at.counter),
         SaveService: _saving,
+        RefusedTextService: lambda factory, at: RefusedTextService(
+            at.work, factory.get(SaveService)
+        ),
         EditService: lambda _, at: EditService(
             at.work, at.embedders, at.saving_rules.gate, at.processing
         ),

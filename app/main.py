@@ -42,6 +42,7 @@ from app.integrations.langgraph.router import router as saver
 from app.memory.extraction.router import router as extraction
 from app.memory.feedback.router import router as feedback
 from app.memory.graph.router import router as graph
+from app.memory.memories.refused_router import router as refused
 from app.memory.memories.router import project_router as project_memories
 from app.memory.memories.router import router as memories
 from app.memory.profiles.router import router as profiles
@@ -105,6 +106,7 @@ TAGS = [
 ROUTERS = (
     memories,
     project_memories,
+    refused,
     messages,
     window_router,
     context,

@@ -249,6 +249,14 @@ class Deleted(Answer):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RefusedStored(Answer):
+    """A memory that was stored by hand, and the verdict that had refused its text."""
+
+    decision_id: str
+    memory: MemoryItem
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class UseReported(Answer):
     """What a report of used memories changed."""
 

@@ -27,6 +27,7 @@ from kemem.memories import (
     Memories,
     MemoryItem,
     Outcome,
+    RefusedStored,
     Restored,
     SearchResults,
     UseReported,
@@ -215,6 +216,22 @@ class AsyncMemoryMethods(AsyncSender):
         """
         body = {"rating": rating, "comment": comment}
         return await self._send(post(Feedback, "memories", memory_id, "feedback", body=body))
+
+    async def store_refused(
+        self, decision_id: str, *, memory_type: str | None = None
+    ) -> RefusedStored:
+        """Store a text that the gate refused, past the rules of its verdict; takes an admin key.
+
+        Raises:
+            NotFoundError: there is no such verdict.
+            ConflictError: its text cannot be stored: it was sensitive, too long, or is stored.
+            UnprocessableError: it breaks another rule.
+
+        """
+        body = {"memory_type": memory_type}
+        return await self._send(
+            post(RefusedStored, "memories", "decisions", decision_id, "store", body=body)
+        )
 
     async def report_use(self, session_id: str, memory_ids: Sequence[str]) -> UseReported:
         """Record which memories of a session's contexts an answer drew on, for statistics.

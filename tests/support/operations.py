@@ -277,6 +277,7 @@ OPERATIONS = {
     "GET /v1/extractions": Call("read", query={"user_id": "{user_id}"}),
     "GET /v1/extractions/{extraction_id}": Call("read"),
     "GET /v1/usage": Call("read"),
+    "POST /v1/memories/decisions/{decision_id}/store": Call("admin", {"memory_type": "fact"}),
     "POST /v1/evaluations": Call(
         "write", {"name": "n", "dataset": "d", "metrics": {"recall": 0.5}}, creates=True
     ),

@@ -244,6 +244,9 @@ async def build_world(
     run = await send(client, "POST", "/memories", json=read | {"agent_id": f"{mark}helper"})
     await keep_step(client, f"{mark}talk", held["checkpoint_id"], run["extraction_id"])
     await show(runtime, owner, f"{mark}talk", memory_id)
+    refused = {"messages": "bee", "user_id": f"{mark}ana", "infer": False}
+    assert (await client.post("/memories", json=refused)).status_code == 422
+    verdicts = await send(client, "GET", "/memories/decisions?verdict=rejected&code=too_short")
     measured = {"name": "n", "dataset": "d", "metrics": {"recall": 0.5}}
     evaluation = await send(client, "POST", "/evaluations", json=measured)
     job_id = await owe(runtime, owner, user_id=f"{mark}ana", agent_id=f"{mark}helper")
@@ -277,6 +280,7 @@ async def build_world(
             "agent_memory_id": agent_memory_id,
             "block_id": block_id,
             "erasure_id": erasure_id,
+            "decision_id": verdicts["items"][0]["decision_id"],
             "evaluation_id": evaluation["evaluation_id"],
             "item_id": stored_id,
             "summary_id": summary_id,

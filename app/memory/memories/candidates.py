@@ -1,7 +1,7 @@
 """Statements about to be saved, each with its outcome so far. Pure."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -80,10 +80,16 @@ def characters(body: MemoryCreate) -> int:
     return own + shared * len(batch)
 
 
-def candidates(body: MemoryCreate, gate: Gate) -> list[SaveCandidate]:
+def candidates(body: MemoryCreate, gate: Gate, past: Collection[str] = ()) -> list[SaveCandidate]:
     """The statements of a request, judged by the gate alone and against each other.
 
     The second of two equal statements in one request gets the event NONE.
+
+    Args:
+        body: the request.
+        gate: the rules.
+        past: codes of rules that do not hold here.
+
     """
     # The mistake may be long, and all messages share it: it is checked once.
     error = gate.redacted(Proposal("", source_error=body.source_error)).source_error
@@ -91,6 +97,8 @@ def candidates(body: MemoryCreate, gate: Gate) -> list[SaveCandidate]:
     judged = [
         _judged(index, message, body, gate, error, scan) for index, message in enumerate(body.batch)
     ]
+    for candidate in judged if past else ():
+        _pass(candidate, past)
     first: dict[bytes, int] = {}
     for candidate in judged:
         if (
@@ -100,6 +108,16 @@ def candidates(body: MemoryCreate, gate: Gate) -> list[SaveCandidate]:
             candidate.event = "NONE"
             candidate.similarity = 1.0
     return judged
+
+
+def _pass(candidate: SaveCandidate, past: Collection[str]) -> None:
+    """Take rules away from what refuses a candidate."""
+    if candidate.event != "REJECT":
+        return
+    candidate.reasons = [reason for reason in candidate.reasons if reason.code not in past]
+    if not candidate.reasons:
+        candidate.event = None
+        candidate.content_hash = content_hash(candidate.content)
 
 
 def _judged(

@@ -1,6 +1,7 @@
 """What can go wrong with a memory."""
 
 from collections.abc import Sequence
+from typing import ClassVar
 
 from pydantic import JsonValue
 
@@ -10,6 +11,7 @@ from app.errors import (
     NotFoundError,
     UnprocessableError,
 )
+from app.memory.memories.gate import Obstacle
 
 
 class MemoryNotFoundError(NotFoundError):
@@ -42,6 +44,32 @@ class GateRejectedError(UnprocessableError):
             reasons=reasons,
             decision_id=decision_id,
         )
+
+
+class DecisionNotFoundError(NotFoundError):
+    code = "decision_not_found"
+    title = "Verdict not found"
+
+    def __init__(self, decision_id: str) -> None:
+        super().__init__(f"No verdict {decision_id}.", decision_id=decision_id)
+
+
+class NotStorableError(ConflictError):
+    """The text of a verdict cannot be stored; `reason` says why."""
+
+    code = "not_storable"
+    title = "The text cannot be stored"
+
+    _DETAILS: ClassVar = {
+        "accepted": "It was accepted: nothing was refused.",
+        "stored": "It was stored already.",
+        "sensitive": "It held something sensitive, so its text was not kept.",
+        "too_long": "It is too long for a memory; a longer text belongs into documents.",
+        "not_kept": "Its text was not kept whole.",
+    }
+
+    def __init__(self, decision_id: str, reason: Obstacle) -> None:
+        super().__init__(self._DETAILS[reason], decision_id=decision_id, reason=reason)
 
 
 class DuplicateMemoryError(ConflictError):

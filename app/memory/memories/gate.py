@@ -249,7 +249,29 @@ def _sensitive(proposal: Proposal, kinds: Collection[Kind], scan: Scan) -> GateR
 
 
 RECORDED_CHARACTERS = 2000
-"""So many characters of a refused text are recorded."""
+"""So many characters of a text are recorded with the verdict on it; a longer one is cut."""
+
+CUT = "…"
+"""Stands behind what is recorded of a longer text."""
+
+STORED = "STORED"
+"""The event of a refusal whose text somebody has stored after all."""
+
+Obstacle = Literal["accepted", "stored", "sensitive", "too_long", "not_kept"]
+
+
+def obstacle(
+    verdict: str, event: str | None, codes: Collection[str], content: str | None
+) -> Obstacle | None:
+    """Why the text of a recorded verdict cannot be stored after all; None where it can."""
+    obstacles: dict[Obstacle, bool] = {
+        "accepted": verdict != "rejected",
+        "stored": event == STORED,
+        "sensitive": "sensitive" in codes,
+        "too_long": "too_long" in codes,
+        "not_kept": content is None or len(content) > RECORDED_CHARACTERS,
+    }
+    return next((name for name, there in obstacles.items() if there), None)
 
 
 def verdict_row(
@@ -285,7 +307,7 @@ def verdict_row(
         "codes": codes or ([] if accepted else ["duplicate"]),
         "reasons": [asdict(reason) for reason in reasons],
         # A secret in any field keeps all of them out of the record.
-        "content": None if "sensitive" in codes else content[:RECORDED_CHARACTERS],
+        "content": None if "sensitive" in codes else _recorded(content),
         "user_id": owner["user_id"],
         "agent_id": owner["agent_id"],
         "session_id": owner["session_id"],
@@ -299,3 +321,8 @@ def verdict_row(
         "extraction_id": extraction_id,
         "actor": principal.key_id,
     }
+
+
+def _recorded(content: str) -> str:
+    cut = len(content) > RECORDED_CHARACTERS
+    return content[:RECORDED_CHARACTERS] + CUT if cut else content

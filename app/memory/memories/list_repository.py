@@ -24,6 +24,7 @@ from sqlalchemy import (
     or_,
     select,
     true,
+    update,
 )
 from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -31,6 +32,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.tenants.access import Access
 from app.identity.users.repository import visible_user_ids
 from app.language.ranking.indexed_text import INDEX_COLUMNS
+from app.memory.memories.errors import DecisionNotFoundError, NotStorableError
+from app.memory.memories.gate import STORED
 from app.memory.memories.models import GateDecision, Memory, MemoryHistory
 from app.memory.memories.repository import compiled, existing, valid_at
 from app.memory.memories.visibility_sql import removable
@@ -245,6 +248,43 @@ class DecisionRepository:
             )
         )
         return rows.all()
+
+    async def get(self, decision_id: str) -> GateDecision:
+        """A verdict.
+
+        Raises:
+            DecisionNotFoundError: there is none that this caller may see.
+
+        """
+        row = await self._db.scalar(
+            select(GateDecision).where(
+                self._visible_decisions(), GateDecision.decision_id == decision_id
+            )
+        )
+        if row is None:
+            raise DecisionNotFoundError(decision_id)
+        return row
+
+    async def note_stored(self, decision_id: str, memory_id: str | None) -> None:
+        """Note that a refused text is this memory now.
+
+        Raises:
+            NotStorableError: it was noted before, or the verdict is gone.
+
+        """
+        noted = await self._db.scalar(
+            update(GateDecision)
+            .where(
+                GateDecision.tenant_id == self._tenant_id,
+                GateDecision.decision_id == decision_id,
+                GateDecision.event.is_distinct_from(STORED),
+            )
+            .values(event=STORED, memory_id=memory_id)
+            .returning(GateDecision.decision_id)
+            .execution_options(synchronize_session=False)
+        )
+        if noted is None:
+            raise NotStorableError(decision_id, "stored")
 
     async def decision_counts(self, equal: Mapping[str, Any]) -> dict[str, int]:
         """Numbers of decisions by code; `accepted` for those without one."""

@@ -22,6 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, BIT, JSONB
 from sqlalchemy.orm import Mapped, mapped_column, synonym
 
+from app.memory.memories.gate import obstacle
 from app.platform.database.base import Base, Id, Searched, TenantOwned, Timed
 
 
@@ -304,8 +305,8 @@ class GateDecision(TenantOwned, Base):
     scope: Mapped[str] = mapped_column(String(20))
     memory_id: Mapped[str | None] = mapped_column(Id)
     source: Mapped[str] = mapped_column(String(20))
-    # What became of it: ADD, UPDATE, SUPERSEDE, MERGE, DELETE, NONE, REJECT; of a memory that
-    # was reviewed: KEEP, EXTEND, REMOVE.
+    # What became of it: ADD, UPDATE, SUPERSEDE, MERGE, DELETE, NONE, REJECT, or STORED where
+    # somebody stored a refused text; of a memory that was reviewed: KEEP, EXTEND, REMOVE.
     event: Mapped[str | None] = mapped_column(String(20))
     evidence: Mapped[list[str]] = mapped_column(
         ARRAY(Id), server_default=text("'{}'"), default=list
@@ -314,6 +315,11 @@ class GateDecision(TenantOwned, Base):
     extraction_id: Mapped[str | None] = mapped_column("run_id", Id)
     actor: Mapped[str | None] = mapped_column(Id)
     create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
+
+    @property
+    def storable(self) -> bool:
+        """Whether its text was refused and can be stored after all."""
+        return obstacle(self.verdict, self.event, self.codes, self.content) is None
 
 
 class ContextInjection(TenantOwned, Base):

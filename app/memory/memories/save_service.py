@@ -5,7 +5,7 @@ duplicates under the bucket's lock and writes. So nothing waits for a model whil
 a lock, and two saves of one text end as one memory.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
 import structlog
@@ -28,7 +28,14 @@ from app.memory.memories.owner import MemoryOwner, ensure_owner, requested_owner
 from app.memory.memories.processors import before_store
 from app.memory.memories.repository import MemoryRepository, bucket_lock
 from app.memory.memories.save_transaction import SaveTransaction, outcome_of
-from app.memory.memories.schemas import MemoryAdded, MemoryCreate, MemoryValidated, Outcome
+from app.memory.memories.schemas import (
+    MemoryAdded,
+    MemoryCreate,
+    MemoryRead,
+    MemoryValidated,
+    Outcome,
+)
+from app.memory.memories.search_schemas import RefusedStored
 from app.platform.observability.metrics import GATE_DECISIONS, MEMORY_EVENTS
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
@@ -37,6 +44,9 @@ log = structlog.get_logger()
 
 Also = Callable[[AsyncSession, Sequence[Outcome]], Awaitable[None]]
 """What else belongs to the transaction that saves; it gets the outcomes in order."""
+
+StoredAnyway = Callable[[AsyncSession, MemoryRead], Awaitable[RefusedStored]]
+"""The same for a text that was refused before; it gives the answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +132,53 @@ class SaveService:
         if single:
             _raise_refusal(batch[0], results[0])
         return added, status
+
+    async def add_refused(
+        self,
+        principal: Principal,
+        body: MemoryCreate,
+        past: Collection[str],
+        also: StoredAnyway,
+        *,
+        key: IdempotencyKey | None = None,
+    ) -> RefusedStored:
+        """Remember one statement past some rules of the gate; all others hold.
+
+        Args:
+            principal: who stores it.
+            body: the statement.
+            past: codes of the rules.
+            also: what else belongs to the transaction, with the answer for the outcome.
+            key: the request's idempotency key.
+
+        Raises:
+            What `add` raises.
+
+        """
+        self._work.refuse_disabled()
+        owner = requested_owner(principal, body)
+        body = await self._processed(principal, body, owner)
+        gate = self._rules.gate
+        batch = await read_text(characters(body), candidates, body, gate, past)
+        embedder = await self._embedders.for_writing(principal, owner.agent_id)
+        await _embed(embedder, batch)
+        lock = bucket_lock(principal.tenant_id, owner.scope, owner.scope_id)
+        async with self._work.write(principal, key, lock=lock) as unit:
+            saving = self._saving(unit.db, principal, body, owner, embedder)
+            [outcome] = await saving.store(batch)
+            stored = None
+            if outcome.memory is None:
+                # Raised below, once its decision is stored.
+                unit.answer_unkept(MemoryAdded(results=[outcome]))
+            else:
+                stored = await also(unit.db, outcome.memory)
+                unit.answer(stored, 201, user_id=owner.user_id)
+        _count(batch)
+        _raise_refusal(batch[0], outcome)
+        if stored is None:
+            # A memory that the caller may not see has the text.
+            raise DuplicateMemoryError(None, 1.0, outcome.decision_id)
+        return stored
 
     async def add_imported(
         self,

@@ -260,7 +260,10 @@ class DecisionRead(ReadSchema):
     verdict: Literal["accepted", "rejected"]
     codes: list[str]
     reasons: list[Reason]
-    content: str | None = Field(description="Null when it was sensitive.")
+    content: str | None = Field(
+        description="Null when it was sensitive. Of a longer text the first 2,000 characters and "
+        "an ellipsis."
+    )
     scope: Scope
     user_id: str | None
     agent_id: str | None
@@ -268,13 +271,28 @@ class DecisionRead(ReadSchema):
     project_id: str | None
     memory_id: str | None
     source: Source
-    event: str | None = Field(description="What became of it, such as ADD or REJECT.")
+    event: str | None = Field(
+        description="What became of it, such as ADD or REJECT; STORED where a refused text was "
+        "stored by hand."
+    )
+    storable: bool = Field(description="Whether a refused text can be stored after all.")
     evidence: list[str] = Field(description="Ids of the messages that support it.")
     job_id: str | None
     extraction_id: str | None = Field(description="The run that proposed it, if one did.")
     run_id: OldExtractionId
     actor: str | None
     create_time: Timestamp
+
+
+class RefusedStore(Schema):
+    model_config = example(memory_type="preference")
+
+    memory_type: MemoryType = "fact"
+
+
+class RefusedStored(ReadSchema):
+    decision_id: str
+    memory: MemoryRead
 
 
 class DecisionQuery(PageQuery):

@@ -107,5 +107,17 @@ async def test_evaluations_are_kept_listed_and_deleted(server, memory) -> None:
     assert server.requests[0].json == {"name": "n", "dataset": "d", "metrics": {"recall": 0.5}}
 
 
+async def test_a_refused_text_is_stored(server, memory) -> None:
+    item = {"memory_id": "mem_1", "content": "Ok"}
+    server.otherwise = says({"decision_id": "gat_1", "memory": item}, status=201)
+
+    stored = await ask(memory.store_refused, "gat_1", memory_type="habit")
+
+    [request] = server.requests
+    assert (request.method, request.path) == ("POST", "/v1/memories/decisions/gat_1/store")
+    assert request.json == {"memory_type": "habit"}
+    assert (stored.decision_id, stored.memory.memory_id) == ("gat_1", "mem_1")
+
+
 def test_groups_are_those_of_the_service() -> None:
     assert statistics.GroupBy.__args__ == schemas.GroupBy.__args__
