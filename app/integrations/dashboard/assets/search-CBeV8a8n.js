@@ -1,1 +1,0 @@
-import{W as e,st as t}from"./shared-DmsIKUh2.js";function n(){return t(e,{})}export{n as default};
