@@ -1,4 +1,4 @@
-"""The page Gate: verdicts and why, refusals over time, a text tried by hand."""
+"""The page Gate: verdicts and why, refusals over time, a text tried by hand, storing anyway."""
 
 import pytest
 from httpx import AsyncClient
@@ -131,6 +131,37 @@ async def test_text_is_tried_and_nothing_is_stored(page: Page, client: AsyncClie
     await expect(form.get_by_role("status")).to_contain_text("It would be stored.")
     assert ok(await client.get("/memories", params={"user_id": "ana"}))["items"] == []
     assert ok(await client.get("/memories/decisions"))["items"] == []
+
+
+async def test_refused_text_is_stored_anyway(
+    page: Page, client: AsyncClient, has_axe: None
+) -> None:
+    await refuse(client, "Tea")
+    await open_page(page, "#/gate")
+
+    await page.get_by_role("button", name="Store it anyway: Tea").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog).to_contain_text("too_short")
+    await axe(page)
+    await page.keyboard.press("Escape")
+    assert ok(await client.get("/memories", params={"user_id": "ana"}))["items"] == []
+
+    await page.get_by_role("button", name="Store it anyway: Tea").click()
+    await dialog.get_by_role("combobox", name="Type").select_option("preference")
+    await dialog.get_by_role("button", name="Store it anyway").click()
+
+    await expect(page.get_by_text("Stored as mem_")).to_be_visible()
+    [memory] = ok(await client.get("/memories", params={"user_id": "ana"}))["items"]
+    assert (memory["content"], memory["memory_type"]) == ("Tea", "preference")
+
+
+async def test_sensitive_and_stored_texts_offer_nothing(page: Page, client: AsyncClient) -> None:
+    await save(client, "She keeps bees.")
+    await refuse(client, CARD)
+    await open_page(page, "#/gate")
+
+    await expect(verdicts(page)).to_have_count(2)
+    await expect(page.get_by_role("button", name="Store it anyway")).to_have_count(0)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -89,6 +89,12 @@ function Panel<T>(
   );
 }
 
+/** Of a share, as the axis of a chart shows it. */
+const hundredfold = (share: number | null | undefined) => (share === null || share === undefined ? null : 100 * share);
+const shownShare = (value: number) => percent(value / 100);
+const seconds = (milliseconds: number | null | undefined) =>
+  milliseconds === null || milliseconds === undefined ? null : milliseconds / 1000;
+
 const rate = (value: number | null) => value === null ? "–" : percent(value);
 const milliseconds = (value: number) => duration(value / 1000);
 const time = (value: number | null) => value === null ? "–" : milliseconds(value);
@@ -105,12 +111,12 @@ function OverTime({ effect }: { effect: Effects }) {
   const { searches, contexts, items } = effect.totals;
   const charts: [title: string, series: Series<EffectFigures>[]][] = [
     [t("hit_rate"), [
-      { label: t("searches"), value: (one) => one?.searches.hit_rate ?? null, show: percent },
-      { label: t("contexts"), value: (one) => one?.contexts.hit_rate ?? null, show: percent },
+      { label: t("searches"), value: (one) => hundredfold(one?.searches.hit_rate), show: shownShare },
+      { label: t("contexts"), value: (one) => hundredfold(one?.contexts.hit_rate), show: shownShare },
     ]],
     [t("use_rate"), [
-      { label: t("reported"), value: (one) => one?.items.use_rate ?? null, show: percent },
-      { label: t("estimated"), value: (one) => one?.items.use_rate_estimated ?? null, show: percent },
+      { label: t("reported"), value: (one) => hundredfold(one?.items.use_rate), show: shownShare },
+      { label: t("estimated"), value: (one) => hundredfold(one?.items.use_rate_estimated), show: shownShare },
     ]],
     [t("asked"), [
       { label: t("searches"), value: (one) => one?.searches.count ?? 0 },
@@ -196,8 +202,8 @@ function Extraction({ stats }: { stats: Extractions }) {
         title={t("lag")}
         stats={stats}
         series={[
-          { label: t("lag_p50"), value: (one) => one?.lag_p50_ms ?? null, show: milliseconds },
-          { label: t("lag_p95"), value: (one) => one?.lag_p95_ms ?? null, show: milliseconds },
+          { label: t("lag_p50"), value: (one) => seconds(one?.lag_p50_ms), show: duration },
+          { label: t("lag_p95"), value: (one) => seconds(one?.lag_p95_ms), show: duration },
         ]}
       />
     </>

@@ -1,4 +1,4 @@
-// Answers of /v1/stats.
+// Answers of /v1/stats and /v1/evaluations.
 
 export interface Asked {
   count: number;
@@ -63,4 +63,19 @@ export interface MemoryStats {
     duplicates: { day: string; sampled: number; found: number } | null;
   };
   items: MemoryCounts[];
+}
+
+/** Numbers by name, in any depth; what is no number is not compared. */
+export type Metrics = { [name: string]: unknown };
+
+export interface EvaluationRun {
+  evaluation_id: string;
+  name: string;
+  dataset: string;
+  release: string;
+  /** Runs with the same one were measured in the same way. */
+  fingerprint: string;
+  settings: Record<string, unknown>;
+  metrics: Metrics;
+  create_time: string;
 }

@@ -1,5 +1,6 @@
 // What is known of one entity itself: names, owner, and the memories that speak of it.
 import { get, path as address, type Page, ProblemError } from "../api";
+import { memoryAddress, shortened } from "../components/memory";
 import { Loading, Problem } from "../components/states";
 import { Table } from "../components/table";
 import { Time } from "../components/time";
@@ -7,6 +8,7 @@ import { useLoad } from "../load";
 import { href } from "../routing";
 import { number } from "../text";
 import { t } from "../text/graph";
+import { label } from "../text/labels";
 import type { Entity } from "./shapes";
 
 /** A memory is asked for one by one, so a page of them is short. */
@@ -14,6 +16,7 @@ const MEMORIES = 10;
 
 interface Memory {
   memory_id: string;
+  user_id: string | null;
   content: string;
   status: string;
   create_time: string;
@@ -42,8 +45,8 @@ export function EntityDetails({ id, round }: { id: string; round: number }) {
       <Table<Memory>
         caption={t("memories")}
         columns={[
-          { title: t("memory"), show: (memory) => <span class="said">{memory.content}</span> },
-          { title: t("status"), show: (memory) => memory.status },
+          { title: t("memory"), show: (memory) => <a class="said" href={memoryAddress(memory)}>{shortened(memory.content)}</a> },
+          { title: t("status"), show: (memory) => label(memory.status) },
           { title: t("when"), show: (memory) => <Time at={memory.create_time} /> },
         ]}
         load={(cursor, _limit, signal) => memoriesOf(id, cursor, signal)}

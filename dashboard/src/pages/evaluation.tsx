@@ -1,4 +1,23 @@
-// Does memory help? Figures of use over time.
+// Does memory help? Figures of use over time, and kept runs of `kemem eval` side by side.
+import type { PageProps } from "../app";
+import { Tabs } from "../components/tabs";
 import { Effect } from "../evaluation/effect";
+import { Runs } from "../evaluation/runs";
+import { href, replace } from "../routing";
+import { t } from "../text/evaluation";
 
-export default Effect;
+const TABS = ["effect", "runs"] as const;
+
+export default function Evaluation({ query }: PageProps) {
+  const current = TABS.find((tab) => tab === query.get("tab")) ?? "effect";
+  return (
+    <Tabs
+      label={t("about")}
+      tabs={TABS.map((tab) => ({ key: tab, label: t(`tab_${tab}`) }))}
+      current={current}
+      choose={(tab) => replace(href("evaluation", [], { tab }))}
+    >
+      {current === "effect" ? <Effect /> : <Runs />}
+    </Tabs>
+  );
+}

@@ -1,19 +1,22 @@
-// What the gate decided and why, refusals over time, and a text tried by hand.
+// What the gate decided and why; what it refused can be stored anyway where its text was kept.
 import { useId, useState } from "preact/hooks";
 
 import { get, type Page } from "../api";
 import type { PageProps } from "../app";
 import { Bars } from "../components/bars";
 import { Daily, daysAgo } from "../components/daily";
+import { memoryAddress } from "../components/memory";
+import { type Reason, Reasons } from "../components/reasons";
 import { Empty, Loading, Problem } from "../components/states";
 import "../components/stack.css";
+import { StoreAnyway } from "../components/store-anyway";
 import { type Column, Table } from "../components/table";
 import { Time } from "../components/time";
 import { TryText } from "../components/try-text";
 import { useLoad } from "../load";
 import { href, replace } from "../routing";
-import { type Reason, Reasons } from "../components/reasons";
 import { t } from "../text/gate";
+import { label } from "../text/labels";
 
 const PERIODS = [7, 30, 90] as const;
 const MOST_LINES = 5;
@@ -31,6 +34,7 @@ interface Decision {
   memory_id: string | null;
   source: string;
   event: string | null;
+  storable: boolean;
   create_time: string;
 }
 
@@ -61,9 +65,10 @@ export default function Gate({ query }: PageProps) {
     user_id: query.get("user_id") ?? "",
   };
   const [days, setDays] = useState<number>(30);
+  const [round, setRound] = useState(0);
   const refusals = useLoad(
     (signal) => get<Refusals>("/v1/stats/refusals", { since: daysAgo(days) }, signal),
-    [days],
+    [days, round],
   );
   const filter = (chosen: Partial<Filters>) => replace(href("gate", [], { ...filters, ...chosen }));
   const codes = Object.keys(refusals.data?.totals.by_code ?? {});
@@ -79,7 +84,7 @@ export default function Gate({ query }: PageProps) {
       <section>
         <h2>{t("list")}</h2>
         <Filter filters={filters} codes={codes} filter={filter} />
-        <List filters={filters} />
+        <List filters={filters} round={round} stored={() => setRound((last) => last + 1)} />
       </section>
       <TryText />
     </div>
@@ -161,22 +166,38 @@ function Filter(
   );
 }
 
-function List({ filters }: { filters: Filters }) {
+function List({ filters, round, stored }: { filters: Filters; round: number; stored: () => void }) {
+  const [asked, setAsked] = useState<Decision | null>(null);
+  const [told, setTold] = useState("");
   const filtered = Object.values(filters).some((value) => value !== "");
   return (
-    <Table<Decision>
-      caption={t("list")}
-      columns={columns()}
-      load={(cursor, limit, signal) =>
-        get<Page<Decision>>("/v1/memories/decisions", { ...filters, cursor, limit }, signal)}
-      inputs={[filters]}
-      row={(decision) => decision.decision_id}
-      empty={filtered ? t("none_matches") : t("none_yet")}
-    />
+    <>
+      <p role="status" class="small">{told}</p>
+      <Table<Decision>
+        caption={t("list")}
+        columns={columns(setAsked)}
+        load={(cursor, limit, signal) =>
+          get<Page<Decision>>("/v1/memories/decisions", { ...filters, cursor, limit }, signal)}
+        inputs={[filters]}
+        again={round}
+        row={(decision) => decision.decision_id}
+        empty={filtered ? t("none_matches") : t("none_yet")}
+      />
+      {asked && (
+        <StoreAnyway
+          refused={asked}
+          close={() => setAsked(null)}
+          stored={(id) => {
+            setTold(t("stored", { id }));
+            stored();
+          }}
+        />
+      )}
+    </>
   );
 }
 
-function columns(): Column<Decision>[] {
+function columns(ask: (decision: Decision) => void): Column<Decision>[] {
   return [
     { title: t("when"), show: (one) => <Time at={one.create_time} /> },
     {
@@ -189,12 +210,23 @@ function columns(): Column<Decision>[] {
       title: t("verdict"),
       show: (one) => (
         <>
-          <span class="tag">{t(one.verdict)}</span> {one.event && <code>{one.event}</code>}
+          <span class="tag">{t(one.verdict)}</span>{" "}
+          {one.event && (one.memory_id
+            ? <a href={memoryAddress({ memory_id: one.memory_id, user_id: one.user_id })}>{label(one.event)}</a>
+            : label(one.event))}
         </>
       ),
     },
     { title: t("why"), show: (one) => <Reasons reasons={one.reasons} codes={one.codes} /> },
     { title: t("whose"), show: (one) => one.user_id ?? one.project_id ?? one.agent_id },
-    { title: t("source"), show: (one) => <code>{one.source}</code> },
+    { title: t("source"), show: (one) => label(one.source) },
+    {
+      title: t("actions"),
+      show: (one) => one.storable && (
+        <button type="button" aria-label={t("anyway_named", { text: one.content ?? "" })} onClick={() => ask(one)}>
+          {t("anyway")}
+        </button>
+      ),
+    },
   ];
 }

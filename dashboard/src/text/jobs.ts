@@ -90,7 +90,7 @@ export const t = texts({
     none_yet: "还没有任务。保存消息或记忆后，任务会出现在这里。",
     for_whom: "对象",
     agent: "智能体",
-    session: "会话",
+    session: "对话",
     created: "创建时间",
     started: "开始时间",
     finished: "结束时间",
