@@ -2,13 +2,14 @@
 
 import json
 import os
+import re
 import signal
 import stat
 import subprocess
 
 import httpx
 import pytest
-from cli_support import eventually, kemem
+from cli_support import embedded, eventually, kemem
 
 
 def test_the_greeting_names_what_is_needed(service):
@@ -31,6 +32,29 @@ def test_the_printed_block_works_when_pasted(service):
     saved, found = (json.loads(line) for line in done.stdout.splitlines() if line)
     assert saved["results"][0]["event"] in {"ADD", "NONE"}
     assert found["results"][0]["content"] == "She drinks green tea in the morning."
+
+
+def test_the_printed_link_signs_in_once(service):
+    page, code = re.search(r"Dashboard +(\S+)#code=(\S+)", service.greeting).groups()
+    assert page == f"{service.address}/dashboard"
+    assert httpx.get(page, trust_env=False).status_code == 200
+    url, headers = f"{page}/sign-in", {"Authorization": f"Code {code}"}
+
+    made = httpx.post(url, headers=headers, trust_env=False)
+    again = httpx.post(url, headers=headers, trust_env=False)
+
+    assert (made.status_code, again.json()["code"]) == (201, "used_sign_in_code")
+    assert made.json()["scopes"] == ["admin", "operator"]
+    with service.client(made.json()["key"]) as client:
+        assert client.get("/tenants").status_code == 200
+    assert code not in service.errors.read_text()
+
+
+def test_service_that_others_reach_prints_no_link_that_signs_in(made_once, folder):
+    subprocess.run(["cp", "-a", "--", made_once, folder / "data"], check=True)
+    with embedded(folder / "data", "--host", "0.0.0.0") as open_to_others:
+        assert f"{open_to_others.address}/dashboard\n" in open_to_others.greeting
+        assert "#code=" not in open_to_others.greeting
 
 
 def test_a_second_start_on_the_folder_says_so(service):

@@ -9,6 +9,7 @@ from httpx import AsyncClient
 
 from app.governance.tables import TABLES
 from app.identity.tenants.access import Access
+from app.identity.tenants.sign_in_service import SignInService
 from app.identity.usage.answer_repository import AnswerRepository
 from app.identity.usage.count_repository import DailyCountRepository
 from app.identity.usage.repository import UsageRepository
@@ -23,7 +24,7 @@ from app.prompting.compaction.models import SessionSummary
 from app.prompting.compaction.repository import SummaryRepository
 from app.prompting.context.injections import Injections, ShownContext
 from app.runtime import Runtime
-from tests.support.tenants import Caller, make_key
+from tests.support.tenants import Caller, make_key, tenants
 from tests.support.world_erasures import erase_somebody
 from tests.support.world_folders import shelve
 from tests.support.world_graph import relate
@@ -259,6 +260,8 @@ async def build_world(
         project_id=f"{mark}apollo",
     )
     key = await make_key(runtime, owner.tenant_id, "read")
+    sign_in = SignInService(runtime.work, tenants(runtime), runtime.now)
+    await sign_in.add_code(owner.tenant_id, ["read"])
     return World(
         owner,
         {
