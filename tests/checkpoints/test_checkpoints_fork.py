@@ -232,6 +232,7 @@ class TestWhereItMayBegin:
         both = {"at_sequence_no": 1, "checkpoint_id": "c"}
         assert fields(problem(await client.post(FORK, json=both), 422, "invalid_request"))
         problem(await client.post(FORK, json={"session_id": "s9"}), 409, "id_taken")
+        problem(await client.post(FORK, json={"session_id": "s1"}), 409, "id_taken")
 
     @pytest.mark.parametrize(("most", "fits"), [(2, False), (3, True), (4, True)])
     async def test_so_many_messages_are_copied_and_no_more(

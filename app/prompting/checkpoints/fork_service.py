@@ -14,6 +14,7 @@ from app.conversation.sessions.policy import WindowPolicy, resolve
 from app.conversation.sessions.repository import Opened, Participants, SessionRepository
 from app.conversation.sessions.schemas import SessionRead
 from app.conversation.sessions.state_repository import StateRepository
+from app.errors import IdTakenError
 from app.identity.tenants.access import Principal
 from app.platform.database.base import new_id
 from app.platform.jobs.repository import JobRepository
@@ -79,6 +80,8 @@ class ForkService:
             opened = await SessionRepository(unit.db, principal.access).open_for_append(
                 session_id, Participants(), create=False, creator=None
             )
+            if body.session_id == session_id:
+                raise IdTakenError("session_id", session_id)
             copier = ForkRepository(unit.db, principal.access, opened.session)
             checkpoints = CheckpointRepository(unit.db, principal.access, session_id)
             named = body.checkpoint_id

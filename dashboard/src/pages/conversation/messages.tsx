@@ -12,7 +12,7 @@ import { t } from "../../text/conversation";
 const AT_ONCE = 30;
 const ROLES = ["user", "assistant", "system", "tool"] as const;
 const STATES = ["active", "superseded", "archived"] as const;
-const REMEMBERED = 100;
+const REMEMBERED = 50;
 
 /** Where a page of messages begins. */
 type Place =
