@@ -9,6 +9,7 @@ import pytest
 from httpx import AsyncClient
 
 from app.governance.statistics.rollup import MOST_DAYS, Rollup
+from app.identity.usage.count_repository import DailyCountRepository
 from app.runtime import Runtime
 from tests.support.api import append, execute, ok, save
 from tests.support.model_service import app_of
@@ -66,6 +67,17 @@ async def test_days_are_the_same_before_and_after_they_are_counted(
     assert (first["accepted"], first["rejected"]) == (1, 2)
     assert first["by_code"] == {"injection": 2, "too_short": 2}
     assert await rollup.run(acme.tenant_id) == {"days_counted": 0}
+
+
+async def test_a_day_that_is_counted_beside_the_request_counts_once(
+    client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
+) -> None:
+    """As a request sees it that asked which days are over before the counts came."""
+    await decide(dsn, acme, TODAY, "too_short")
+    async with runtime.database.begin(acme.tenant_id) as db:
+        await DailyCountRepository(db, acme.tenant_id).add({(TODAY, "verdict", "", "rejected"): 1})
+
+    assert (await refusals(client))[str(TODAY)]["rejected"] == 1
 
 
 async def test_a_counted_day_stays_when_its_rows_are_gone(

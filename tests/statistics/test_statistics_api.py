@@ -10,7 +10,8 @@ from httpx import AsyncClient
 
 from app.governance.statistics.rollup import Rollup
 from app.governance.statistics.schemas import MemoryStatisticsQuery
-from app.governance.statistics.service import StatisticsService
+from app.governance.statistics.service import MOST_AGENTS, StatisticsService
+from app.identity.usage.count_repository import DailyCountRepository
 from app.platform.work.unit import Work
 from app.runtime import Runtime
 from tests.support.api import append, execute, fields, ok, problem, save, search
@@ -83,6 +84,15 @@ async def test_searches_and_contexts_are_counted_with_their_hits(
     assert {name: day[name] for name in answer["totals"]} == answer["totals"]
 
 
+async def test_a_preview_counts_for_nothing(client: AsyncClient, runtime: Runtime) -> None:
+    await append(client, "s", "Hello")
+    await search(client, "tea", user_id="ana", preview=True)
+    await context(client, "s", query="tea", preview=True)
+    await runtime.activity.flush(everything=True)
+
+    assert (await stats(client, "effect"))["items"] == []
+
+
 async def test_a_memory_in_contexts_of_a_session_counts_once(
     client: AsyncClient, runtime: Runtime
 ) -> None:
@@ -117,6 +127,22 @@ async def test_figures_are_shown_by_agent_and_of_one_agent(
     assert by_agent[0]["agent_id"] == "rival"
     assert {row["day"] for row in by_agent} == {None}
     assert rival["totals"]["searches"]["count"] == 2
+
+
+@pytest.mark.parametrize("agents", [MOST_AGENTS, MOST_AGENTS + 1])
+async def test_the_busiest_agents_are_shown(
+    client: AsyncClient, runtime: Runtime, acme: Caller, agents: int
+) -> None:
+    async with runtime.database.begin(acme.tenant_id) as db:
+        await DailyCountRepository(db, acme.tenant_id).add(
+            {(TODAY, "search", f"agent-{number}", "5"): number for number in range(1, agents + 1)}
+        )
+
+    items = (await stats(client, "effect", group_by="agent"))["items"]
+
+    assert len(items) == MOST_AGENTS
+    assert items[0]["agent_id"] == f"agent-{agents}"
+    assert items[-1]["agent_id"] == f"agent-{agents - MOST_AGENTS + 1}"
 
 
 async def test_verdicts_are_counted_by_the_rule(client: AsyncClient) -> None:

@@ -1,7 +1,10 @@
 """Look-ups are counted in the process and written later, by one statement."""
 
 import asyncio
+import os
+import sys
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,8 +12,11 @@ import pytest
 from app.identity.usage.activity import Activity
 from app.identity.usage.count_repository import DailyCountRepository, DailySum
 from app.runtime import Runtime
+from tests.support.databases import served
+from tests.support.patience import PATIENCE
 from tests.support.tenants import Caller
 
+ROOT = Path(__file__).parents[2]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = date(2026, 3, 1)
 
@@ -66,6 +72,20 @@ async def test_counts_wait_up_to_the_limit(runtime: Runtime, acme: Caller) -> No
     assert found == {"a": 2, "b": 1, "d": 1}
 
 
+async def test_a_write_takes_some_tenants_and_the_next_the_others(
+    runtime: Runtime, acme: Caller, other: Caller
+) -> None:
+    activity = Activity(runtime.database, tenants=1, pause=0.0)
+    for caller in (acme, other):
+        activity.note(caller.tenant_id, None, "context", NOON, 0.1, hit=None)
+
+    await activity.flush()
+    assert (len(await counted(runtime, acme)), len(await counted(runtime, other))) == (1, 0)
+    await activity.flush()
+
+    assert (len(await counted(runtime, acme)), len(await counted(runtime, other))) == (1, 1)
+
+
 async def test_two_processes_add_to_the_same_counts(runtime: Runtime, acme: Caller) -> None:
     several = [Activity(runtime.database) for _ in range(6)]
     for number, activity in enumerate(several):
@@ -99,6 +119,25 @@ async def test_what_could_not_be_written_is_written_the_next_time(
     await activity.flush(everything=True)
 
     assert await counted(runtime, acme) == {("context", "", "200"): 2}
+
+
+async def test_a_killed_process_loses_what_it_had_not_written(
+    runtime: Runtime, acme: Caller, dsn: str
+) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, Path(__file__).with_name("counting_process.py"), acme.tenant_id,
+        cwd=ROOT, stdout=asyncio.subprocess.PIPE,
+        env=os.environ | {"DATABASE_URL": served(dsn), "PYTHONPATH": str(ROOT)},
+    )  # fmt: skip
+    assert process.stdout is not None
+    assert await asyncio.wait_for(process.stdout.readline(), PATIENCE) == b"counted\n"
+
+    process.kill()
+    await process.wait()
+
+    assert await counted(runtime, acme) == {
+        ("search", "written", "200"): 1, ("search_query", "written", "hit"): 1,
+    }  # fmt: skip
 
 
 async def test_replaced_counts_leave_those_of_other_names(runtime: Runtime, acme: Caller) -> None:

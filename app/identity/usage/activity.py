@@ -38,12 +38,16 @@ class Activity:
         database: Database,
         *,
         waiting: int = WAITING,
+        tenants: int = TENANTS_PER_FLUSH,
         pause: float = PAUSE,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        """Write to `database` every `pause` seconds; let so many counts wait."""
+        """Write to `database` every `pause` seconds, so many tenants at once; let so many counts
+        wait.
+        """
         self._database = database
         self._most_waiting = waiting
+        self._tenants_per_flush = tenants
         self._pause = pause
         self._clock = clock
         self._written = clock()
@@ -94,7 +98,9 @@ class Activity:
         if self._uncounted:
             log.warning("activity_not_counted", calls=self._uncounted)
             self._uncounted = 0
-        for tenant_id in list(islice(self._counts, None if everything else TENANTS_PER_FLUSH)):
+        for tenant_id in list(
+            islice(self._counts, None if everything else self._tenants_per_flush)
+        ):
             # Taken out before it is written: what is noted meanwhile counts the next time.
             counts = self._counts.pop(tenant_id)
             self._waiting -= len(counts)
