@@ -6,6 +6,7 @@ from typing import Final
 
 import structlog
 
+from app.governance.evaluations.errors import EvaluationNotFoundError
 from app.governance.evaluations.models import EvaluationResult
 from app.governance.evaluations.repository import EvaluationRepository
 from app.governance.evaluations.schemas import EvaluationCreate, EvaluationQuery, EvaluationRead
@@ -58,11 +59,11 @@ class EvaluationService:
         """The result.
 
         Raises:
-            KeyRestrictedError: the key is bound to a user or an agent.
-            EvaluationNotFoundError: the tenant has no such result.
+            EvaluationNotFoundError: the tenant has no such result, or the key is restricted.
 
         """
-        _refuse_restricted(principal)
+        if principal.access.restricted:
+            raise EvaluationNotFoundError(evaluation_id)
         async with self._work.read(principal) as db:
             return _shown(await EvaluationRepository(db, principal.tenant_id).get(evaluation_id))
 
