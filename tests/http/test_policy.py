@@ -18,6 +18,7 @@ from fastapi import FastAPI
 from httpx import AsyncClient, Response
 
 from app.runtime import Runtime
+from tests.support.api import execute
 from tests.support.document import document
 from tests.support.operations import FURTHER, OPERATIONS, make
 from tests.support.rows import for_each
@@ -78,11 +79,13 @@ async def world(app: FastAPI, runtime: Runtime) -> World:
 
 
 @pytest.fixture(scope="module")
-async def keys(runtime: Runtime, world: World) -> dict[str, str | None]:
+async def keys(runtime: Runtime, world: World, dsn: str) -> dict[str, str | None]:
     """Keys of `world` that nobody may use any more, and strings that never were one."""
     expired = await make_key(
-        runtime, world.owner.tenant_id, *SCOPES, expires_at=datetime.now(UTC) - timedelta(seconds=1)
+        runtime, world.owner.tenant_id, *SCOPES, expires_at=datetime.now(UTC) + timedelta(hours=1)
     )
+    statement = "UPDATE api_keys SET expires_at = now() - interval '1 second' WHERE key_id = $1"
+    await execute(dsn, statement, expired.key_id)
     revoked = await make_key(runtime, world.owner.tenant_id, *SCOPES)
     await tenants(runtime).revoke_key(world.owner.tenant_id, revoked.key_id)
     known = world.owner.key
