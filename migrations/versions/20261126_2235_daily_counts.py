@@ -17,13 +17,6 @@ down_revision = "refresh_signals"
 branch_labels = None
 depends_on = None
 
-INDEXES = {
-    "context_injections_idx_first_at": "(tenant_id, first_at)",
-    "context_injections_idx_used_at": "(tenant_id, used_at) WHERE used_at IS NOT NULL",
-    "context_injections_idx_used_estimated_at": "(tenant_id, used_estimated_at) "
-    "WHERE used_estimated_at IS NOT NULL",
-}
-
 
 def upgrade() -> None:
     op.execute(
@@ -49,16 +42,9 @@ def upgrade() -> None:
         op.execute(
             f"ALTER TABLE context_injections ADD COLUMN IF NOT EXISTS {column} timestamptz(6)"
         )
-    with op.get_context().autocommit_block():
-        for name, columns in INDEXES.items():
-            # An index that was given up half made stays: a second run begins anew.
-            op.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {name}")
-            op.execute(f"CREATE INDEX CONCURRENTLY {name} ON context_injections {columns}")
 
 
 def downgrade() -> None:
-    for name in INDEXES:
-        op.execute(f"DROP INDEX {name}")
     for column in ("used_at", "used_estimated_at"):
         op.execute(f"ALTER TABLE context_injections DROP COLUMN {column}")
     op.execute("DROP TABLE daily_counts")

@@ -1,7 +1,7 @@
 """evaluation_results
 
 Revision ID: evaluation_results
-Revises: daily_counts
+Revises: injections_by_day
 Create Date: 2026-11-26 22:45:00+00:00
 
 The expanding half: a table that the previous release does not know.
@@ -12,7 +12,7 @@ from alembic import op
 from app.platform.database.roles import tenant_policies
 
 revision = "evaluation_results"
-down_revision = "daily_counts"
+down_revision = "injections_by_day"
 branch_labels = None
 depends_on = None
 

@@ -9,6 +9,7 @@ from operations_support import claim
 
 from app.governance.operations.housekeeping import KIND, Housekeeping
 from app.governance.operations.repository import Retention
+from app.platform.database.failures import DatabaseBusyError
 from app.platform.jobs.orders import Order
 from app.platform.jobs.repository import JobRepository
 from app.runtime import Runtime
@@ -332,3 +333,14 @@ async def test_as_a_job_it_says_what_it_did(
     job = await claim(dsn, acme, owed.job_id)
 
     assert await house(job) == NOTHING | {"idempotency_keys": 1}
+
+
+async def test_what_is_old_goes_when_it_cannot_be_counted(runtime, dsn, acme) -> None:
+    async def busy(_tenant_id: str) -> dict[str, int]:
+        raise DatabaseBusyError
+
+    await make(dsn, acme, JOB, "old", timedelta(days=8), "succeeded")
+
+    counts = await Housekeeping(runtime.database, RETENTION, statistics=busy).run(acme.tenant_id)
+
+    assert counts["jobs"] == 1

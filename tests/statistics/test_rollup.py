@@ -161,6 +161,33 @@ async def test_the_sample_is_bounded(client: AsyncClient, runtime: Runtime, acme
     assert (duplicates["sampled"], duplicates["found"]) == (2, 0)
 
 
+@pytest.mark.parametrize(("among", "found"), [(2, 0), (3, 1)])
+async def test_the_nearest_is_looked_for_among_the_newest(
+    client: AsyncClient, runtime: Runtime, acme: Caller, among: int, found: int
+) -> None:
+    for text in ("She keeps bees.", "He plays chess in Berlin.", "She is keeping bees."):
+        await save(client, text, on_duplicate="allow")
+
+    rollup = Rollup(runtime.database, runtime.catalogue, sample=1, among=among)
+    await rollup.run(acme.tenant_id)
+
+    duplicates = ok(await client.get("/stats/memories"))["now"]["duplicates"]
+    assert (duplicates["sampled"], duplicates["found"]) == (1, found)
+
+
+@pytest.mark.parametrize(("live_rows", "total"), [(1, 1), (2, 2)])
+async def test_more_memories_than_are_counted_live_are_counted_once_a_day(
+    client: AsyncClient, runtime: Runtime, acme: Caller, live_rows: int, total: int
+) -> None:
+    rollup = Rollup(runtime.database, runtime.catalogue, live_rows=live_rows)
+    for text in ("She keeps bees.", "He plays chess in Berlin."):
+        await save(client, text)
+        await rollup.run(acme.tenant_id)
+
+    [day] = ok(await client.get("/stats/memories"))["items"]
+    assert day["total"] == total
+
+
 async def test_items_are_counted_on_the_day_of_each_event(
     client: AsyncClient, runtime: Runtime, rollup: Rollup, acme: Caller, dsn: str
 ) -> None:

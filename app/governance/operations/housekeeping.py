@@ -7,6 +7,7 @@ from typing import Any
 import structlog
 
 from app.conversation.messages.jobs import MessageBackfill
+from app.errors import DomainError
 from app.governance.operations.repository import OLD, JobMaintenanceRepository, Retention
 from app.memory.memories.backfill import MemoryBackfill
 from app.memory.memories.deletion_service import BATCH, PurgeService, Removed
@@ -93,8 +94,7 @@ class Housekeeping:
 
         """
         counts: dict[str, int] = {}
-        if self._statistics is not None:
-            counts |= await self._statistics(tenant_id)
+        counts |= await self._count(tenant_id)
         purged = await self._purging.purge(
             tenant_id, age=self._retention.deleted, removed=removed, job_id=job_id
         )
@@ -116,6 +116,16 @@ class Housekeeping:
                 counts[name] = counts.get(name, 0) + outcome.rows
         log.info("housekeeping_completed", tenant_id=tenant_id, **counts)
         return counts
+
+    async def _count(self, tenant_id: str) -> Mapping[str, int]:
+        """Count what is shown later; what must go goes, whether or not it can be counted."""
+        if self._statistics is None:
+            return {}
+        try:
+            return await self._statistics(tenant_id)
+        except DomainError as error:
+            log.warning("statistics_postponed", tenant_id=tenant_id, code=error.code)
+            return {}
 
     async def _delete(self, tenant_id: str, name: str) -> int:
         async with self._database.begin(tenant_id) as db:

@@ -34,16 +34,30 @@ MOST_DAYS: Final = 100
 SAMPLE: Final = 100
 """How many memories are compared with the nearest of their owner, once a day."""
 
+AMONG: Final = 2_000
+"""Among how many of the newest the nearest is looked for."""
+
+LIVE_ROWS: Final = 50_000
+"""Up to how many memories are counted every hour and when somebody asks; more once a day."""
+
 
 class Rollup:
     """Counts one tenant's days, in a transaction for each; the service goes on answering."""
 
     def __init__(
-        self, database: Database, catalogue: EmbedderCatalogue, *, sample: int = SAMPLE
+        self,
+        database: Database,
+        catalogue: EmbedderCatalogue,
+        *,
+        sample: int = SAMPLE,
+        among: int = AMONG,
+        live_rows: int = LIVE_ROWS,
     ) -> None:
         self._database = database
         self._catalogue = catalogue
         self._sample = sample
+        self._among = among
+        self._live_rows = live_rows
 
     async def run(self, tenant_id: str) -> dict[str, int]:
         """Count the days that are over and were not counted yet, and what is remembered now.
@@ -65,7 +79,11 @@ class Rollup:
         async with self._database.begin(tenant_id) as db:
             today = (await clock_of(db)).astimezone(UTC).date()
             counts = DailyCountRepository(db, tenant_id)
-            now = await stock(SourceRepository(db, tenant_id), today)
+            sources = SourceRepository(db, tenant_id)
+            counted = await counts.last_day("memories") == today
+            if counted and not await sources.is_small(self._live_rows):
+                return {"days_counted": len(days)}
+            now = await stock(sources, today)
             if now:
                 await counts.replace(today, STOCK, now)
             sampled = await counts.last_day(DUPLICATES)
@@ -86,7 +104,7 @@ class Rollup:
 
     async def _count_duplicates(self, tenant_id: str, today: date) -> None:
         async with self._database.begin(tenant_id) as db:
-            pairs = await SourceRepository(db, tenant_id).nearest(self._sample)
+            pairs = await SourceRepository(db, tenant_id).nearest(self._sample, among=self._among)
         floors: dict[str, float] = {}
         for pair in pairs:
             try:

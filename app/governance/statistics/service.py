@@ -8,7 +8,7 @@ from typing import Any, Final, TypeVar
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.governance.statistics.repository import CLOSED, OF_DAYS, SourceRepository
-from app.governance.statistics.rollup import DAY, DUPLICATES, STOCK, midnight, stock
+from app.governance.statistics.rollup import DAY, DUPLICATES, LIVE_ROWS, STOCK, midnight, stock
 from app.governance.statistics.schemas import (
     DuplicateFigures,
     EffectAnswer,
@@ -35,9 +35,6 @@ from app.identity.usage.histogram import MILLISECONDS, WAITS, percentile
 from app.identity.usage.service import shown_days
 from app.platform.database.engine import clock_of
 from app.platform.work.unit import Work
-
-LIVE_ROWS: Final = 50_000
-"""Most memories of a tenant that are counted for a request, in some 50 ms."""
 
 MOST_AGENTS: Final = 100
 
