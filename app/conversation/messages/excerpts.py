@@ -60,9 +60,10 @@ class FoundMessage:
         return f"{text.rstrip()} {ELLIPSIS}" if last < len(self.ends) - 1 else text
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class FoundPiece:
-    """A piece with all that its place comes from.
+    """A piece with all that its place comes from. Never changed, as a `FoundMessage`; a context has
+    up to 400.
 
     Args:
         number: of the piece in its message, from 0.
