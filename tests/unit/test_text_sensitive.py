@@ -19,6 +19,9 @@ RANDOM_40 = "wJalrXUtnFEMI/K7MDENG/bPxRfiCY3XaMp1eK3y"
 
 # Text, detector, and the value that must be gone after redacting.
 POSITIVES = [
+    # In small letters the Turkish I is two characters.
+    ("My PİN is 4821", "password", "4821"),
+    ("Basİc QWxhZGRpbjpvcGVuIHNlc2FtZQ12", "bearer_token", "QWxhZGRpbjpvcGVuIHNlc2FtZQ12"),
     ("my password is Sommer('24!)", "password", "Sommer('24!)"),
     ("password: user.smith", "password", "user.smith"),
     ("password=config.prod_pass", "password", "config.prod_pass"),
