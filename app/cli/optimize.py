@@ -20,10 +20,10 @@ def optimize_command(
     dry_run: DryRunOption = False,
     data_dir: DataDirOption = None,
 ) -> None:
-    """Give the large buckets of long vectors binary codes, and take them where few are left.
+    """Give large buckets binary codes, and take them where few are left.
 
-    The worker does so once an hour. A search of more than 2,000 memories is then
-    several times faster, and every run compares what some of them find with an exact search.
+    The worker does so once an hour. A search of more than 1,500 memories is then
+    up to several times faster, and every run compares what some of them find with an exact search.
     Stopped half-way, it goes on where it was when it is run again.
     """
     settings = settings_with(data_dir=data_dir)

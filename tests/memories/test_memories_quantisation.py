@@ -16,7 +16,7 @@ from app.language.ranking.boosts import Boosts
 from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
 from app.language.ranking.query import parse_query
 from app.memory.memories.candidate_search import Found, by_all, by_vectors
-from app.memory.memories.comparison_sql import CANDIDATES, MINIMUM_DIMENSION
+from app.memory.memories.comparison_sql import CANDIDATES, LEAST_DIMENSION, MINIMUM_DIMENSION
 from app.memory.memories.quantisation import QuantisationResult, QuantisationService
 from app.memory.memories.search_sql import Bucket, SearchPlan, features_statement, search_statement
 from app.memory.memories.searchable import row_terms
@@ -196,9 +196,15 @@ class TestBounds:
 
     @pytest.mark.parametrize(
         ("dimension", "codes"),
-        [(MINIMUM_DIMENSION - 1, 0), (MINIMUM_DIMENSION, 101), (MINIMUM_DIMENSION + 1, 101)],
+        [
+            (LEAST_DIMENSION - 1, 0),
+            (LEAST_DIMENSION, 101),
+            (MINIMUM_DIMENSION - 1, 101),
+            (MINIMUM_DIMENSION, 101),
+            (MINIMUM_DIMENSION + 1, 101),
+        ],
     )
-    async def test_short_vectors_are_never_quantised(
+    async def test_the_shortest_vectors_are_never_quantised(
         self, runtime: Runtime, acme: Caller, dsn: str, dimension: int, codes: int
     ) -> None:
         vectors, model = clustered(101, dimension), f"test/other:{dimension}"
@@ -488,12 +494,12 @@ class TestSearching:
         assert "code" not in known_statement(plan)[0]
         assert "code" not in known_features_statement(plan, asked)[0]
 
-    def test_short_vector_models_need_no_codes(self, acme: Caller) -> None:
+    def test_short_vectors_are_not_compared_by_codes(self, acme: Caller) -> None:
         plan = plan_for(acme, clustered(1, MINIMUM_DIMENSION - 1)[0])
         asked = replace(parse_query("What does she drink?", NOW), vectors=plan.vectors)
 
         assert "code" not in search_statement(plan)[0]
-        assert "code" not in features_statement(plan, asked)[0]
+        assert "<~>" not in features_statement(plan, asked)[0]
 
 
 class TestPlans:

@@ -40,6 +40,8 @@ class Features:
     """It holds a time expression."""
     linked: Floats | None = None
     """How near it is in the graph to what the query names, 0 to 1; None where nobody looked."""
+    apart: Flags | None = None
+    """Other rows of its session are missing, so that those beside it here are no neighbours."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,8 @@ class BucketStatistics:
     """How many rows hold each term of the query."""
     rows: int
     mean_length: float
+    usual_cosine: float | None = None
+    """The median, where not every row is ranked; None takes it from the rows."""
 
 
 def features_of(ids: Sequence[str], records: Records, packed: PackedQuery) -> Features:
@@ -58,7 +62,7 @@ def features_of(ids: Sequence[str], records: Records, packed: PackedQuery) -> Fe
     Args:
         ids: break ties of rows that were stored in one transaction; ours sort by time.
         records: with the fields of `text_columns`, and `ranked_similarity`, `product_0` and so on,
-            `named`, `session`, `said`, `created`.
+            `named`, `session`, `said`, `created`; `apart` where rows are missing.
         packed: what the products are of.
 
     """
@@ -74,6 +78,7 @@ def features_of(ids: Sequence[str], records: Records, packed: PackedQuery) -> Fe
         question=records["question"],
         words=records["words"].astype(np.int64),
         timed=records["timed"],
+        apart=records["apart"] if "apart" in (records.dtype.names or ()) else None,
     )
 
 

@@ -117,9 +117,10 @@ def _in_sessions(
 ) -> tuple[dict[str, Floats], float]:
     """The two arms and what the sessions add, and the share of the vectors."""
     order = np.lexsort((features.order, features.session))
-    index = SessionIndex.of(features.session[order])
+    apart = None if features.apart is None else features.apart[order]
+    index = SessionIndex.of(features.session[order], apart)
     words = _LexicalArm.of(features, bucket, traits, boosts, order, index)
-    vectors = _DenseArm.of(features.cosine, order, boosts)
+    vectors = _DenseArm.of(features.cosine, order, boosts, bucket.usual_cosine)
     share = vectors.share(traits, boosts, worded=bool(words.alone.any()))
 
     dense = vectors.heard(words.alone)
@@ -143,7 +144,7 @@ def _alone(
     """As `_in_sessions` where no row is of a session: nothing has neighbours."""
     scores = word_scores(features, bucket, traits)
     words = _arm(scores, boosts.rrf)
-    vectors = _DenseArm.of(features.cosine, slice(None), boosts)
+    vectors = _DenseArm.of(features.cosine, slice(None), boosts, bucket.usual_cosine)
     share = vectors.share(traits, boosts, worded=bool(words.any()))
     none = np.zeros_like(words)
     return {
@@ -194,7 +195,12 @@ class _LexicalArm:
             block = counts[part].astype(np.float32)
             alone += bm25(block, lengths, weights[part], bucket.mean_length)
             whole = index.totals(block)
-            rare = rarity(np.count_nonzero(whole, axis=1), len(totals)) * emphasis[part]
+            # Of candidates the sessions are those that have the words: they tell no rarity.
+            rare = (
+                weights[part]
+                if bucket.rows > len(lengths)
+                else rarity(np.count_nonzero(whole, axis=1), len(totals)) * emphasis[part]
+            )
             sessions += bm25(whole, totals, rare, _mean(totals))
             block += index.gather(block, boosts.near, boosts.far)
             wide += bm25(block, wide_lengths, weights[part], wide_mean)
@@ -217,14 +223,17 @@ class _DenseArm:
     """How far the best cosine is above the usual one, which is the median."""
 
     @classmethod
-    def of(cls, cosine: Floats | None, order: Ints | slice, boosts: Boosts) -> "_DenseArm":
+    def of(
+        cls, cosine: Floats | None, order: Ints | slice, boosts: Boosts, usual: float | None
+    ) -> "_DenseArm":
         if cosine is None:
             return cls(np.zeros(0, dtype=np.bool_), np.zeros(0, dtype=np.float32), 0.0)
         cosine = cosine[order]
         known = np.isfinite(cosine)
         found = cosine[known].astype(np.float32)
-        # Of one or two rows the median is no background, but what was looked for.
-        usual = _median(found) * len(found) / (len(found) + 2) if len(found) else 0.0
+        if usual is None:
+            # Of one or two rows the median is no background, but what was looked for.
+            usual = float(_median(found)) * len(found) / (len(found) + 2) if len(found) else 0.0
         leads = np.maximum(found - np.float32(usual), 0.0)
         return cls(known, _arm(leads, boosts.rrf), float(leads.max(initial=0.0)))
 

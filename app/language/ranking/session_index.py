@@ -24,14 +24,14 @@ class SessionIndex:
     """1 where a row and the one after it, or two after it, are of one session."""
 
     @classmethod
-    def of(cls, session: Ints) -> "SessionIndex":
-        """Index rows that are sorted by session and order."""
+    def of(cls, session: Ints, apart: Flags | None = None) -> "SessionIndex":
+        """Index rows that are sorted by session and order; those `apart` have no neighbours."""
         first = np.ones(len(session), dtype=np.bool_)
         first[1:] = session[1:] != session[:-1]
         starts = np.flatnonzero(first)
+        joined = session != 0 if apart is None else (session != 0) & ~apart
         next_row, second_row = (
-            ((session[gap:] == session[:-gap]) & (session[gap:] != 0)).astype(np.float32)
-            for gap in (1, 2)
+            ((session[gap:] == session[:-gap]) & joined[gap:]).astype(np.float32) for gap in (1, 2)
         )
         return cls(starts, np.cumsum(first) - 1, session[starts] != 0, (next_row, second_row))
 

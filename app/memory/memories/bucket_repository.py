@@ -9,7 +9,7 @@ import numpy as np
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.memory.memories.comparison_sql import code_of
+from app.memory.memories.comparison_sql import MINIMUM_DIMENSION, MOST_TERMS, code_of
 from app.platform.database.engine import clock_of
 
 _OF_BUCKET = """
@@ -17,6 +17,11 @@ m.tenant_id = CAST(:tenant_id AS text) AND m.status = 'active'
 AND m.scope_id = CAST(:scope_id AS text) AND m.scope = CAST(:scope AS text)
 AND m.embedding_model = CAST(:model AS text) AND m.embedding IS NOT NULL
 """
+
+# `memories_idx_coded` holds the terms beside a short code, and an entry of it has an end.
+_CODABLE = f"""(
+    vector_dims(m.embedding) >= {MINIMUM_DIMENSION} OR coalesce(m.term_count, 0) <= {MOST_TERMS}
+)"""
 
 # What is too small is left out by its index alone.
 _ALL = """
@@ -78,7 +83,8 @@ WHERE {_REGISTERED}
 _FORGET = f"DELETE FROM memory_buckets WHERE {_REGISTERED}"
 
 _WITHOUT_CODE = f"""
-SELECT memory_id FROM memories m WHERE {_OF_BUCKET} AND m.code IS NULL LIMIT :most
+SELECT memory_id FROM memories m
+WHERE {_OF_BUCKET} AND m.code IS NULL AND {_CODABLE} LIMIT :most
 """
 
 # Superseded and archived ones too: a search `as_of` reads them.
@@ -104,7 +110,7 @@ WHERE m.tenant_id = CAST(:tenant_id AS text) AND m.memory_id = chosen.memory_id
 
 _WRITE = f"""
 UPDATE memories m SET code = CAST(binary_quantize(m.embedding) AS bit varying) {_CHOSEN}
-AND m.code IS NULL AND m.embedding IS NOT NULL
+AND m.code IS NULL AND m.embedding IS NOT NULL AND {_CODABLE}
 """
 
 _CLEAR = f"UPDATE memories m SET code = NULL {_CHOSEN} AND m.code IS NOT NULL"

@@ -30,6 +30,12 @@ from app.memory.memories.hybrid import (
     ranked,
     with_exact_cosines,
 )
+from app.memory.memories.large_buckets import (
+    Candidates,
+    LargeBuckets,
+    candidates_statement,
+    may_choose,
+)
 from app.memory.memories.ranking import RankWeights
 from app.memory.memories.search_sql import (
     SearchPlan,
@@ -84,17 +90,24 @@ async def by_vectors(database: Database, tenant_id: str, plan: SearchPlan) -> li
 
 
 async def by_all(
-    database: HotReads, tenant_id: str, plan: SearchPlan, asked: ParsedQuery, boosts: Boosts
+    database: HotReads,
+    tenant_id: str,
+    plan: SearchPlan,
+    asked: ParsedQuery,
+    boosts: Boosts,
+    large: LargeBuckets | None = None,
 ) -> list[Found]:
     """The best memories by words, vectors and context, best first; two statements.
 
     Behind them come the corrections that the plan wants and that are not among them.
+
+    Args:
+        database: sends the statements.
+        tenant_id: whose memories they are.
+        plan, asked, boosts: what is searched for, and how it is ranked.
+        large: the buckets of which candidates are ranked; none where it is left out.
+
     """
-    now = plan.known_at is None
-    text, values, columns = (features_statement if now else known_features_statement)(plan, asked)
-    [seen] = await database.fetch(tenant_id, text, *values)
-    ids: Sequence[str] = seen["ids"] or ()
-    records = read_records(seen["records"], columns)
     how = Ranking(
         asked,
         boosts,
@@ -103,6 +116,22 @@ async def by_all(
             plan.mode, plan.threshold, plan.rerank, plan.limit, plan.corrections, plan.explain
         ),
     )
+    chooses = large is not None and may_choose(plan, asked)
+    if large is not None and chooses and large.has(tenant_id, plan):
+        text, values, columns = candidates_statement(plan, asked)
+        [seen] = await database.fetch(tenant_id, text, *values)
+        some = Candidates.of(seen, read_records(seen["records"], columns), asked)
+        large.note(tenant_id, plan, rows=some.rows, coded=some.coded)
+        if some.complete:
+            how = replace(how, statistics=some.statistics)
+            return await _shown(database, tenant_id, plan, ranked(some.ids, some.records, how))
+    now = plan.known_at is None
+    text, values, columns = (features_statement if now else known_features_statement)(plan, asked)
+    [seen] = await database.fetch(tenant_id, text, *values)
+    ids: Sequence[str] = seen["ids"] or ()
+    records = read_records(seen["records"], columns)
+    if large is not None and chooses:
+        large.note(tenant_id, plan, rows=len(ids), coded=seen["coded"])
     if plan.names:
         how = replace(how, links=links_of(seen["links"], len(ids)))
     work = asked.products(len(ids))
@@ -111,13 +140,23 @@ async def by_all(
         text, values = exact_statement(plan, asked, chosen)
         rows = await _by_id(database, tenant_id, text, values)
         best = await in_turn(work, _ranked_exactly, ids, records, rows, how)
-    else:
-        best = await in_turn(work, ranked, ids, records, how)
-        if not best:
-            return []
-        chosen = [memory.memory_id for memory in best]
-        text, values = (hits_statement if now else known_hits_statement)(plan, chosen)
-        rows = await _by_id(database, tenant_id, text, values)
+        return _found(rows, best)
+    return await _shown(database, tenant_id, plan, await in_turn(work, ranked, ids, records, how))
+
+
+async def _shown(
+    database: HotReads, tenant_id: str, plan: SearchPlan, best: Sequence[RankedMemory]
+) -> list[Found]:
+    """The hits with what is shown of them; those that are gone by now are left out."""
+    if not best:
+        return []
+    now = plan.known_at is None
+    chosen = [memory.memory_id for memory in best]
+    text, values = (hits_statement if now else known_hits_statement)(plan, chosen)
+    return _found(await _by_id(database, tenant_id, text, values), best)
+
+
+def _found(rows: dict[str, asyncpg.Record], best: Sequence[RankedMemory]) -> list[Found]:
     return [Found(rows[memory.memory_id], memory) for memory in best if memory.memory_id in rows]
 
 

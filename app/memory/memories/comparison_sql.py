@@ -16,8 +16,20 @@ import numpy.typing as npt
 from app.language.ranking.records import SearchStatement, inner_product
 
 MINIMUM_DIMENSION: Final = 768
-"""Codes of fewer bits find too little of the nearest hundred, and those of 256 save nothing: such
-vectors lie within their rows."""
+"""From here on codes stand for the vectors of a search that reads every row. Fewer bits find too
+little of the nearest hundred, and such vectors lie within their rows."""
+
+LEAST_DIMENSION: Final = 128
+"""Shorter vectors get no codes. From here to `MINIMUM_DIMENSION` codes choose candidates
+(`large_buckets.py`)."""
+
+FEWEST: Final = 80
+MOST: Final = 200
+ROWS_PER_CANDIDATE: Final = 30
+"""How many of the nearest by a short code are candidates: one of so many rows, within bounds."""
+
+MOST_TERMS: Final = 128
+"""A row of more terms gets no short code: the index that has both would not take it."""
 
 CANDIDATES: Final = 200
 PER_HIT: Final = 4
@@ -49,6 +61,11 @@ def code_of(vector: Any) -> asyncpg.BitString:
 def candidates(limit: int) -> int:
     """How many of the nearest by code are compared exactly for `limit` hits."""
     return max(CANDIDATES, PER_HIT * limit)
+
+
+def nearest(rows: int) -> int:
+    """How many of the nearest of a bucket by a short code are candidates."""
+    return min(max(rows // ROWS_PER_CANDIDATE, FEWEST), MOST)
 
 
 def spread(values: Floats, places: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:

@@ -8,7 +8,12 @@ import numpy as np
 import numpy.typing as npt
 
 from app.language.ranking.boosts import Boosts
-from app.language.ranking.features import bucket_statistics, coverage, features_of
+from app.language.ranking.features import (
+    BucketStatistics,
+    bucket_statistics,
+    coverage,
+    features_of,
+)
 from app.language.ranking.fusion import best_rows, fuse
 from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import Records
@@ -78,6 +83,8 @@ class Ranking:
     weights: RankWeights
     cut: RankingRules
     links: Mapping[str, Link] = field(default_factory=dict)
+    statistics: BucketStatistics | None = None
+    """Of the whole bucket, where the rows are candidates alone; None counts the rows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +102,7 @@ class _Rated:
     @classmethod
     def of(cls, ids: Sequence[str], records: Records, how: Ranking) -> "_Rated":
         features = features_of(ids, records, how.asked.packed)
-        bucket = bucket_statistics(features)
+        bucket = how.statistics or bucket_statistics(features)
         boosts: Callable[[int], Mapping[str, float]] = _no_boosts
         # Rounded, to hide the noise of single precision.
         if how.cut.mode == "lexical":

@@ -91,6 +91,30 @@ class Memory(TenantOwned, Timed, Searched, Base):
             "scope",
             postgresql_where=text("status IN ('archived', 'superseded')"),
         ),
+        # Of a large bucket all that candidates are chosen by (`large_buckets.py`), so that nothing
+        # else of it is read; and what has no short code. A row is in one of the two.
+        Index(
+            "memories_idx_coded",
+            "tenant_id",
+            "scope_id",
+            "scope",
+            postgresql_include=[
+                "memory_id",
+                "session_id",
+                "embedding_model",
+                "code",
+                "terms",
+                "term_count",
+            ],
+            postgresql_where=text("status = 'active' AND COALESCE(length(code), 768) < 768"),
+        ),
+        Index(
+            "memories_idx_uncoded",
+            "tenant_id",
+            "scope_id",
+            "scope",
+            postgresql_where=text("status = 'active' AND COALESCE(length(code), 768) >= 768"),
+        ),
         # One statement once: two simultaneous saves of one text cannot both win.
         Index(
             "memories_uk_content_hash",

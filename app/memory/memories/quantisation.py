@@ -1,4 +1,4 @@
-"""Quantisation: codes for large buckets of long vectors, and none for the others.
+"""Quantisation: codes for large buckets, and none for the others.
 
 A bucket is quantised when it grows above a bound, keeps its codes until it has shrunk below half of
 it, and loses them when they find too little (`docs/decisions/0012`).
@@ -12,7 +12,12 @@ from typing import Final, Literal
 import structlog
 
 from app.memory.memories.bucket_repository import BucketRepository, VectorBucket
-from app.memory.memories.comparison_sql import MINIMUM_DIMENSION, candidates
+from app.memory.memories.comparison_sql import (
+    LEAST_DIMENSION,
+    MINIMUM_DIMENSION,
+    candidates,
+    nearest,
+)
 from app.platform.database.engine import Database
 from app.platform.observability.metrics import CODE_EVENTS, CODE_RECALL, embedding_model
 
@@ -20,12 +25,15 @@ log = structlog.get_logger()
 
 BATCH: Final = 500
 
-EXACT_ROWS: Final = 2_000
-"""Up to how many memories of a bucket every vector is compared: it takes PostgreSQL milliseconds,
-as does the search by codes above (`docs/decisions/0012`)."""
+EXACT_ROWS: Final = 1_500
+"""Up to how many memories of a bucket every vector is compared (`docs/decisions/0012`, `0023`)."""
 
 SURE: Final = 0.95
 """Codes that find less of the nearest ten, or of the nearest hundred, are not used."""
+
+FAIR: Final = 0.8
+"""As `SURE`, of short codes and the nearest ten: these choose candidates beside the words, and are
+not what rows are ranked by."""
 
 SAMPLE: Final = 20
 DEPTHS: Final = (10, 100)
@@ -61,7 +69,7 @@ class QuantisationResult:
 
 def task_of(bucket: VectorBucket, exact_rows: int) -> Task:
     """The task for a bucket; up to `exact_rows` rows are compared exactly."""
-    fits = bucket.dimension >= MINIMUM_DIMENSION
+    fits = bucket.dimension >= LEAST_DIMENSION
     if refused(bucket):
         if bucket.coded or bucket.rows < least(exact_rows):
             return "clear"
@@ -82,7 +90,16 @@ def least(exact_rows: int) -> int:
 def refused(bucket: VectorBucket) -> bool:
     """Whether its codes were found to find too little."""
     found = bucket.sampled_recall
-    return found is not None and found < SURE and bucket.coded_at is None
+    return found is not None and found < _enough(bucket) and bucket.coded_at is None
+
+
+def _enough(bucket: VectorBucket) -> float:
+    return FAIR if _is_short(bucket) else SURE
+
+
+def _is_short(bucket: VectorBucket) -> bool:
+    """Whether its codes choose candidates, and nothing is ranked by them."""
+    return bucket.dimension < MINIMUM_DIMENSION
 
 
 class QuantisationService:
@@ -142,7 +159,7 @@ class QuantisationService:
         if known and bucket.sampled_ago is not None and bucket.sampled_ago < SAMPLED_AGAIN:
             return QuantisationResult(bucket, "encode", rows)
         recall = await self._sampled(tenant_id, bucket)
-        bad = recall < SURE
+        bad = recall < _enough(bucket)
         async with self._database.begin(tenant_id) as db:
             await BucketRepository(db, tenant_id).note_sample(bucket, recall, refused=bad)
         CODE_RECALL.labels(embedding_model(bucket.model)).observe(recall)
@@ -190,16 +207,21 @@ class QuantisationService:
         """
         async with self._database.begin(tenant_id) as db:
             rows = await BucketRepository(db, tenant_id).sample(bucket, SAMPLE)
-        shares: dict[int, list[float]] = {depth: [] for depth in DEPTHS}
+        compared = (
+            {DEPTHS[0]: nearest(bucket.rows)}
+            if _is_short(bucket)
+            else {depth: candidates(depth) for depth in DEPTHS}
+        )
+        shares: dict[int, list[float]] = {depth: [] for depth in compared}
         for memory_id, vector in rows:
             async with self._database.begin(tenant_id) as db:
                 repository = BucketRepository(db, tenant_id)
-                nearest = await repository.nearest(bucket, memory_id, vector, limit=max(DEPTHS))
-                for depth in DEPTHS:
+                all_near = await repository.nearest(bucket, memory_id, vector, limit=max(compared))
+                for depth, number in compared.items():
                     found = await repository.nearest_by_code(
-                        bucket, memory_id, vector, limit=depth, candidates=candidates(depth)
+                        bucket, memory_id, vector, limit=depth, candidates=number
                     )
-                    if exact := nearest[:depth]:
+                    if exact := all_near[:depth]:
                         # Any of several equally near ones will do.
                         near = sum(similarity >= exact[-1] - 1e-6 for similarity in found)
                         shares[depth].append(near / len(exact))

@@ -37,6 +37,7 @@ from app.memory.memories.candidate_search import (
     newer_first,
 )
 from app.memory.memories.graph_sql import MOST_KEYS
+from app.memory.memories.large_buckets import LargeBuckets
 from app.memory.memories.processors import Annotated, after_search
 from app.memory.memories.prompt_lines import render
 from app.memory.memories.ranking import RankWeights, ScopeWeights
@@ -134,6 +135,7 @@ class SearchService:
         self._processing = processing
         self._counter = counter
         self._activity = activity
+        self._large = LargeBuckets()
 
     async def search(
         self, principal: Principal, body: SearchRequest, *, around: bool = False
@@ -260,7 +262,9 @@ class SearchService:
             return await by_vectors(self._database, principal.tenant_id, plan)
         share = plan.dense_share
         boosts = self._weighed(body).with_dense(latin=share.latin, cjk=share.cjk)
-        return await by_all(self._database, principal.tenant_id, plan, plan.asked, boosts)
+        return await by_all(
+            self._database, principal.tenant_id, plan, plan.asked, boosts, self._large
+        )
 
     def _weighed(self, body: SearchRequest) -> Boosts:
         """The weights of a request; the graph has one where it is wanted."""

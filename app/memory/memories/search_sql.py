@@ -28,6 +28,7 @@ from app.language.ranking.records import (
     query_columns,
     record_sql,
 )
+from app.memory.memories.bucket_sql import in_bucket, some, valid_at
 from app.memory.memories.comparison_sql import (
     SHORT,
     SLACK,
@@ -259,9 +260,47 @@ def waiting(plan: SearchPlan, statement: SearchStatement, source: Source) -> str
 
 
 def features(
-    plan: SearchPlan, asked: ParsedQuery, statement: SearchStatement, source: Source
+    plan: SearchPlan,
+    asked: ParsedQuery,
+    statement: SearchStatement,
+    source: Source,
+    *,
+    beside: Sequence[str] = (),
+    further: Sequence[Column] = (),
 ) -> tuple[str, list[object], list[Column]]:
-    """The text of `features_statement` for any source."""
+    """The text of `features_statement` for any source.
+
+    Args:
+        plan, asked, statement, source: what is asked, and of what.
+        beside: further columns of the one row.
+        further: what else is to be known of a row.
+
+    """
+    columns = [*_columns(plan, asked, statement, source), *further]
+    more = list(beside)
+    if plan.names:
+        more.append(f"{linked(_named(plan), statement)} AS links")
+    coded = ""
+    if source.code is not None:
+        coded = f", {source.code} IS NOT NULL AS coded"
+        more.append("count(*) FILTER (WHERE seen.coded) AS coded")
+    return (
+        f"""
+    SELECT array_agg(seen.memory_id) FILTER (WHERE seen.record IS NOT NULL) AS ids,
+        string_agg(seen.record, '') AS records{"".join(f", {column}" for column in more)}
+    FROM (
+        SELECT memories.memory_id, {record_sql(columns)} AS record{coded} {source.rows} OFFSET 0
+    ) AS seen
+    """,
+        statement.values,
+        columns,
+    )
+
+
+def _columns(
+    plan: SearchPlan, asked: ParsedQuery, statement: SearchStatement, source: Source
+) -> list[Column]:
+    """What ranking is told of a row."""
     columns = [
         *query_columns(
             asked,
@@ -291,16 +330,7 @@ def features(
     rough = is_rough(plan.vectors, statement, source)
     if rough is not None:
         columns.append(Column("rough", "bool", rough))
-    links = f", {linked(_named(plan), statement)} AS links" if plan.names else ""
-    return (
-        f"""
-    SELECT array_agg(seen.memory_id) FILTER (WHERE seen.record IS NOT NULL) AS ids,
-        string_agg(seen.record, '') AS records{links}
-    FROM (SELECT memories.memory_id, {record_sql(columns)} AS record {source.rows} OFFSET 0) AS seen
-    """,
-        statement.values,
-        columns,
-    )
+    return columns
 
 
 def _named(plan: SearchPlan) -> NamedMention:
@@ -319,24 +349,26 @@ def current_source(
     statement: SearchStatement,
     *,
     narrow: bool = True,
-    only: Sequence[str] | None = None,
+    only: Sequence[str] | str | None = None,
 ) -> Source:
     """Memories of the buckets that the caller may see: those that count now, or then.
 
     Args:
         narrow: leave out what the request's filters leave out.
-        only: nothing but these.
+        only: nothing but these ids, or those of a query.
 
     """
     buckets = bucket_table(plan, statement)
     if only is not None:
-        within = some(only, statement)
-    elif plan.as_of is None:
-        within = in_bucket("= 'active'")
+        # Looked up once, and not once for each bucket.
+        rows = f"""FROM ({some(only, statement)} OFFSET 0) AS memories
+        JOIN {buckets} ON bucket.scope_id = memories.scope_id AND bucket.scope = memories.scope"""
     else:
-        within = in_bucket("= 'active'", "IN ('archived', 'superseded')")
-    rows = f"""FROM {buckets}
-        CROSS JOIN LATERAL ({within} OFFSET 0) AS memories"""
+        statuses = ["= 'active'"]
+        if plan.as_of is not None:
+            statuses.append("IN ('archived', 'superseded')")
+        rows = f"""FROM {buckets}
+        CROSS JOIN LATERAL ({in_bucket(*statuses)} OFFSET 0) AS memories"""
     if plan.as_of is not None:
         conditions = [valid_at(plan.as_of, statement)]
     else:
@@ -353,45 +385,6 @@ def bucket_table(plan: SearchPlan, statement: SearchStatement) -> str:
     ids = statement.bind([bucket.scope_id for bucket in plan.buckets], "text[]")
     weights = statement.bind([bucket.weight for bucket in plan.buckets], "float8[]")
     return f"unnest({scopes}, {ids}, {weights}) AS bucket(scope, scope_id, weight)"
-
-
-def in_bucket(*statuses: str) -> str:
-    """Rows of a bucket by status, each kind of status behind the partial index that has it.
-
-    Args:
-        statuses: conditions without the column; one that no index has alone reads them all.
-
-    """
-    return " UNION ALL ".join(
-        "SELECT memories.ctid, memories.* FROM memories WHERE memories.tenant_id = tenant.id "
-        "AND memories.scope_id = bucket.scope_id AND memories.scope = bucket.scope "
-        f"AND memories.status {status}"
-        for status in statuses
-    )
-
-
-def some(memory_ids: Sequence[str], statement: SearchStatement) -> str:
-    """Those of `memory_ids` that are in a bucket, each behind the primary key."""
-    ids = statement.bind(list(memory_ids), "text[]")
-    return (
-        "SELECT memories.ctid, memories.* FROM memories WHERE memories.tenant_id = tenant.id "
-        f"AND memories.memory_id = ANY ({ids}) "
-        "AND memories.scope_id = bucket.scope_id AND memories.scope = bucket.scope"
-    )
-
-
-def valid_at(at: datetime, statement: SearchStatement) -> str:
-    """What was true at a time, as far as `memories` says; `repository.py` has it too.
-
-    What was superseded or has expired since still held then; what a caller archived
-    was withdrawn.
-    """
-    time = statement.bind(at, "timestamptz")
-    return f"""(memories.status IN ('active', 'superseded')
-            OR (memories.status = 'archived' AND memories.expires_at <= now()))
-        AND (memories.expires_at IS NULL OR memories.expires_at > {time})
-        AND (memories.valid_from IS NULL OR memories.valid_from <= {time})
-        AND (memories.valid_to IS NULL OR memories.valid_to > {time})"""
 
 
 def narrowed(

@@ -11,6 +11,7 @@ from datetime import datetime
 from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
 from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import Column, SearchStatement
+from app.memory.memories.bucket_sql import OF_BUCKET, in_bucket, some, valid_at
 from app.memory.memories.comparison_sql import Source
 from app.memory.memories.conflict_sql import COMPUTED, shown_columns
 from app.memory.memories.search_sql import (
@@ -19,11 +20,8 @@ from app.memory.memories.search_sql import (
     SearchPlan,
     bucket_table,
     features,
-    in_bucket,
     narrowed,
     ranked,
-    some,
-    valid_at,
     waiting,
     whose,
 )
@@ -100,7 +98,7 @@ def _source(
     within = (
         in_bucket("= 'active'", "IN ('archived', 'superseded')")
         if only is None
-        else f"{some(only, statement)} AND memories.status <> 'deleted'"
+        else f"{some(only, statement)} AND memories.status <> 'deleted' AND {OF_BUCKET}"
     )
     # The vector and terms of then were kept by the first change that replaced them.
     rows = f"""FROM (
