@@ -63,7 +63,7 @@ class GraphJobs:
             if (
                 not changed
                 and await refresh.is_empty()
-                and not self._reader.finds_relations(await refresh.readable(read))
+                and not await self._reader.finds_relations(await refresh.readable(read))
             ):
                 await jobs.finish(job, {})
                 return

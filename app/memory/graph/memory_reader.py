@@ -13,8 +13,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Access
 from app.language.keyless.relations import relations_of
-from app.language.llm.extractor import Proposed
+from app.language.llm.extractor import Proposed, ProposedRelation
 from app.language.text.names import name_key, name_keys
+from app.language.text.offload import read_text
 from app.memory.graph.owner_repository import SpeakerRepository
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.statements import GraphOwner
@@ -30,9 +31,9 @@ MOST_KEYS: Final = 1_000
 class MemoryReader:
     """Reads memories for the graph. Never begins or ends a transaction."""
 
-    def finds_relations(self, memories: Sequence[Memory]) -> bool:
+    async def finds_relations(self, memories: Sequence[Memory]) -> bool:
         """Whether any of these memories states a relation."""
-        return any(relations_of(row.content) for row in memories)
+        return any(await _relations(memories))
 
     async def read(
         self,
@@ -53,7 +54,8 @@ class MemoryReader:
         for owner, rows in (await self._by_owner(db, access, memories, config)).items():
             speakers = SpeakerRepository(db, access)
             speaker = None
-            proposals = [(row, _proposed(row)) for row in rows]
+            found = await _relations(rows)
+            proposals = [(row, _proposed(row, each)) for row, each in zip(rows, found, strict=True)]
             if owner.user_id is not None and any(proposed.relations for _, proposed in proposals):
                 speaker = await speakers.ensure(owner, owner.user_id)
             statements = [
@@ -110,10 +112,8 @@ async def note_mentions(
     entities: EntityRepository, owner: GraphOwner, texts: Iterable[tuple[str, str]]
 ) -> None:
     """Note which entities of their bucket memories name, given as ids and texts."""
-    named: dict[str, list[str]] = {}
-    for memory_id, text in texts:
-        for key in name_keys(text, most=MOST_KEYS):
-            named.setdefault(key, []).append(memory_id)
+    texts = list(texts)
+    named = await read_text(sum(len(text) for _, text in texts), _by_key, texts)
     if not named:
         return
     rows = [
@@ -125,7 +125,22 @@ async def note_mentions(
     )
 
 
-def _proposed(row: Memory) -> Proposed:
+def _by_key(texts: Iterable[tuple[str, str]]) -> dict[str, list[str]]:
+    """The ids of the texts that have each piece that may be a name."""
+    named: dict[str, list[str]] = {}
+    for memory_id, text in texts:
+        for key in name_keys(text, most=MOST_KEYS):
+            named.setdefault(key, []).append(memory_id)
+    return named
+
+
+async def _relations(memories: Sequence[Memory]) -> list[tuple[ProposedRelation, ...]]:
+    """The relations that each of these memories states. Many are read in a thread."""
+    contents = [row.content for row in memories]
+    return await read_text(sum(map(len, contents)), lambda: list(map(relations_of, contents)))
+
+
+def _proposed(row: Memory, relations: tuple[ProposedRelation, ...]) -> Proposed:
     """A stored memory as rules would propose it from its content."""
     return Proposed(
         content=row.content,
@@ -136,5 +151,5 @@ def _proposed(row: Memory) -> Proposed:
         valid_from=row.valid_from,
         valid_to=row.valid_to,
         said_at=row.said_at,
-        relations=relations_of(row.content),
+        relations=relations,
     )
