@@ -17,7 +17,7 @@ from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, tenants
 
-URL = "http://test/dashboard/sign-in"
+URL = "http://127.0.0.1/dashboard/sign-in"
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
 
 
@@ -160,3 +160,22 @@ async def test_codes_that_ended_a_day_ago_are_removed(
 
     whose = "SELECT 1 FROM sign_in_codes WHERE tenant_id = $1"
     assert len(await execute(dsn, whose, acme.tenant_id)) == left
+
+
+@pytest.mark.parametrize(
+    ("url", "header"),
+    [
+        ("http://10.1.2.3/dashboard/sign-in", {}),
+        (URL, {"X-Forwarded-For": "10.1.2.3"}),
+        (URL, {"Via": "1.1 edge"}),
+    ],
+)
+async def test_codes_are_for_this_machine_alone(
+    anyone: AsyncClient, runtime: Runtime, acme: Caller, url: str, header: dict[str, str]
+) -> None:
+    code = await sign_ins(runtime).add_code(acme.tenant_id, ["admin"])
+
+    refused = await anyone.post(url, headers=carrying(code) | header)
+
+    problem(refused, 401, "unknown_sign_in_code")
+    ok(await anyone.post(URL, headers=carrying(code)), 201)

@@ -11,6 +11,7 @@ from app.identity.tenants.schemas import KeyCreated
 from app.identity.tenants.sign_in_service import SignInService
 from app.integrations.dashboard.bundle import PAGE, find_built
 from app.platform.http.dependencies import provided
+from app.platform.http.health import is_local
 
 router = APIRouter(prefix="/dashboard", include_in_schema=False)
 
@@ -46,8 +47,11 @@ async def dashboard_asset(request: Request, name: str) -> Response:
 async def sign_in(request: Request, service: SignInDep) -> KeyCreated:
     """Exchange a one-time code, sent as `Authorization: Code <code>`, for a key.
 
-    The code is no body, since nobody may send bodies without a key.
+    The code is no body, since nobody may send bodies without a key. Codes are for this machine:
+    from elsewhere each is unknown, so that nobody without a key makes the database look for one.
     """
+    if not is_local(request):
+        raise UnknownSignInCodeError
     scheme, code = get_authorization_scheme_param(request.headers.get("Authorization"))
     if scheme.lower() != "code":
         raise UnknownSignInCodeError

@@ -122,13 +122,17 @@ async def metrics(
         given = credentials.credentials if credentials else ""
         if not hmac.compare_digest(given.encode(), token.encode()):
             raise UnknownMetricsTokenError
-    elif not (
-        is_loopback(request.scope.get("server")) and _PROXIED.isdisjoint(request.headers.keys())
-    ):
+    elif not is_local(request):
         raise UnknownMetricsTokenError
     return Response(
         await asyncio.to_thread(exposition, probe.metrics_folder), media_type=CONTENT_TYPE_LATEST
     )
+
+
+def is_local(request: Request) -> bool:
+    """Whether the request comes from this machine, and not through a proxy that says it is one."""
+    server = request.scope.get("server")
+    return is_loopback(server) and _PROXIED.isdisjoint(request.headers.keys())
 
 
 def is_loopback(server: tuple[str, int | None] | None) -> bool:
