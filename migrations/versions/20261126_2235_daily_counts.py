@@ -1,7 +1,7 @@
 """daily_counts
 
 Revision ID: daily_counts
-Revises: refresh_signals
+Revises: sign_in_codes
 Create Date: 2026-11-26 22:35:00+00:00
 
 The expanding half: a table that the previous release does not know, and two columns that it leaves
@@ -13,7 +13,7 @@ from alembic import op
 from app.platform.database.roles import tenant_policies
 
 revision = "daily_counts"
-down_revision = "refresh_signals"
+down_revision = "sign_in_codes"
 branch_labels = None
 depends_on = None
 

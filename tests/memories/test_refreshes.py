@@ -6,12 +6,9 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import asyncpg
 import pytest
-from alembic.script import ScriptDirectory
 from httpx import AsyncClient
 
-from app.platform.database.migrate import alembic_config
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
@@ -120,6 +117,12 @@ async def test_deletion_is_refreshed_sooner_than_new_memories(client: AsyncClien
 
     jobs = await owed(client)
 
+    assert waits(jobs["graph_tidy"]) <= timedelta(seconds=2)
+    assert waits(jobs["profile"]) <= timedelta(seconds=20)
+
+    await save(client, "She owns a boat.")
+
+    jobs = await owed(client)
     assert waits(jobs["graph_tidy"]) <= timedelta(seconds=2)
     assert waits(jobs["profile"]) <= timedelta(seconds=20)
 
@@ -252,22 +255,19 @@ async def test_profile_is_derived_again_from_anything_else(
     assert result["unchanged"] is False
 
 
-async def test_jobs_of_the_release_before_look_for_what_lost_its_support(
-    client: AsyncClient, dsn: str, acme: Caller
+async def test_what_a_cancelled_refresh_was_to_forget_the_next_one_forgets(
+    client: AsyncClient, runtime: Runtime, dsn: str, acme: Caller
 ) -> None:
-    await save(client, LIVES)
-    await execute(dsn, "UPDATE jobs SET run_again = true WHERE tenant_id = $1", acme.tenant_id)
-    revision = ScriptDirectory.from_config(alembic_config()).get_revision("refresh_signals")
-    assert revision is not None
-    connection = await asyncpg.connect(dsn)
-    try:
-        await connection.execute("SET ROLE kemem_owner")
-        await connection.execute(revision.module.MARK)
-        await connection.execute(revision.module.MARK)
-    finally:
-        await connection.close()
+    saved = [await save(client, text) for text in (LIVES, "The user works as a nurse.")]
+    await refreshed(client, runtime, dsn, acme)
+    for memory in saved:
+        ok(await client.delete(f"/memories/{memory['memory_id']}"), 204)
+    for job in (await owed(client)).values():
+        ok(await client.post(f"/jobs/{job['job_id']}/cancel"))
 
-    rows = await execute(
-        dsn, "SELECT signals, again_signals FROM jobs WHERE tenant_id = $1", acme.tenant_id
-    )
-    assert [tuple(row) for row in rows] == [(["changed"], ["changed"])] * 2
+    await save(client, "The user owns a boat.")
+    await refreshed(client, runtime, dsn, acme)
+
+    assert await known(client) == set()
+    for path in ("/users/ana/profile", "/users/ana/profile/history"):
+        assert "nurse" not in (await client.get(path)).text

@@ -13,7 +13,7 @@ from app.memory.graph.memory_reader import MemoryReader
 from app.memory.graph.owner_repository import OwnerRepository
 from app.memory.graph.refresh_repository import GraphRefresh
 from app.memory.graph.relation_repository import RelationTimeline
-from app.memory.memories.refreshes import CHANGED, bucket_of, reworded_ids, unread_ids
+from app.memory.memories.refreshes import bucket_of, reworded_ids, unread_ids
 from app.memory.memories.repository import MemoryRepository
 from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
@@ -55,15 +55,13 @@ class GraphJobs:
             tenant = await TenantRepository(unit.db, job.tenant_id).get()
             if tenant.status == 0:
                 raise DeferJobError(now + DISABLED, "tenant_disabled")
-            read, changed = unread_ids(job.payload), CHANGED in job.signals
+            read = unread_ids(job.payload)
             jobs = JobRepository(unit.db, job.tenant_id)
             timeline = RelationTimeline(unit.db, access, now=now, job_id=job.job_id)
             refresh = GraphRefresh(unit.db, job.tenant_id, bucket, timeline)
             # In an empty graph there is nothing to mention, and nothing that lost its support.
-            if (
-                not changed
-                and await refresh.is_empty()
-                and not await self._reader.finds_relations(await refresh.readable(read))
+            if await refresh.is_empty() and not await self._reader.finds_relations(
+                await refresh.readable(read)
             ):
                 await jobs.finish(job, {})
                 return
@@ -74,10 +72,10 @@ class GraphJobs:
             counts |= await self._reader.read(
                 unit.db, access, memories, tenant.config, job_id=job.job_id, now=now
             )
-            if changed:
-                counts |= {
-                    "reopened": await refresh.reopen(now),
-                    "closed": await refresh.close(now),
-                    "removed": sum((await refresh.forget()).values()),
-                }
+            # Whatever ordered it: a job that was to do so may have been cancelled.
+            counts |= {
+                "reopened": await refresh.reopen(now),
+                "closed": await refresh.close(now),
+                "removed": sum((await refresh.forget()).values()),
+            }
             await jobs.finish(job, {name: count for name, count in counts.items() if count})

@@ -17,7 +17,7 @@ from app.errors import DomainError
 from app.identity.tenants.access import Access, Principal
 from app.identity.users.repository import UserRepository
 from app.platform.database.engine import AT_END
-from app.platform.jobs.orders import Order
+from app.platform.jobs.orders import CHANGED, Order
 from app.platform.jobs.repository import JobRepository
 from app.platform.work.unit import Work
 
@@ -30,11 +30,6 @@ Owner = tuple[Literal["user", "project"], str]
 
 Bucket = tuple[str, str]
 """Scope and id of the scope: a user's, a project's or an agent's."""
-
-CHANGED: Final = "changed"
-"""Signal of a refresh after memories that were there have changed or are gone; without it there are
-only new ones, and nothing has lost its support.
-"""
 
 GATHERING: Final = timedelta(minutes=1)
 """New memories within this time are read together; each starts it again. A read of the graph or the

@@ -256,13 +256,11 @@ class ProfileDerivation:
         *,
         profiler: Profiler,
         job_id: str | None,
-        forget: bool = True,
     ) -> DerivationResult:
         """Store the changes whose memories are unchanged, in the caller's transaction.
 
         Args:
             profiler: what was asked for them; a model may pass a slot over, rules do not.
-            forget: whether memories may be gone whose values are in the history.
 
         Raises:
             UserNotFoundError, ProjectNotFoundError: it was erased meanwhile.
@@ -301,8 +299,7 @@ class ProfileDerivation:
             noted["model_asked_at"] = seen.now
         latest = max((row.update_time for row in seen.rows), default=None)
         await profiles.note(profile, derived_until=latest, **noted)
-        if forget:
-            await profiles.forget(profile)
+        await profiles.forget(profile)
         if profiler.model is not None:
             await AnswerRepository(db, principal.tenant_id).delete(seen.purpose.name)
         log.info("profile_derived", owner=kind, changed=len(slots), up_to_date=up_to_date)

@@ -10,10 +10,10 @@ from app.identity.tenants.repository import TenantRepository
 from app.language.llm.errors import UnknownModelError
 from app.language.llm.model_catalogue import ProfilerCatalogue
 from app.language.llm.profiler import Profiler
-from app.memory.memories.refreshes import CHANGED, REQUESTED, derive_soon, owner_of
+from app.memory.memories.refreshes import REQUESTED, derive_soon, owner_of
 from app.memory.profiles.derivation import DerivationResult, DerivationSnapshot, ProfileDerivation
 from app.platform.jobs.errors import DeferJobError
-from app.platform.jobs.orders import ClaimedJob
+from app.platform.jobs.orders import CHANGED, ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from app.platform.work.unit import Work
 
@@ -97,7 +97,6 @@ class ProfileJobs:
                 changes,
                 profiler=profiler,
                 job_id=job.job_id,
-                forget=bool(job.signals & {CHANGED, REQUESTED}),
             )
             jobs = JobRepository(unit.db, job.tenant_id)
             if not stored.up_to_date:

@@ -5,7 +5,7 @@ import re
 from functools import cache
 
 from app.platform.jobs.models import LANE_BUSY, LIVE
-from app.platform.jobs.orders import CHANNEL, Order
+from app.platform.jobs.orders import CHANGED, CHANNEL, Order
 
 # `{signals}` to `{order}` are of the order that joins a live job `j`, `{longest}` is its longest
 # wait, `{urgent}` whether it is urgent, `{order}` its place in the lane. `{now}` is PostgreSQL's
@@ -13,8 +13,8 @@ from app.platform.jobs.orders import CHANNEL, Order
 # can first see the row. An INSERT reads it among the values of the new row, and the change of a
 # live one takes it from there; everywhere else it is a parameter.
 #
-# A due job stays due, so later orders do not delay an urgent one. A job that waits for a quota or
-# after a failure keeps its time.
+# A due job stays due, so later orders do not delay an urgent one, and a job of what changed is not
+# delayed by what is new. A job that waits for a quota or after a failure keeps its time.
 _JOINED = """
     signals = CASE
         WHEN j.status = 'running' OR {signals} <@ j.signals THEN j.signals
@@ -32,6 +32,7 @@ _JOINED = """
         WHEN j.status = 'running' THEN j.due_at
         WHEN {urgent} THEN least(j.due_at, {now})
         WHEN j.deferred_reason IS NOT NULL OR j.due_at <= {now} THEN j.due_at
+        WHEN '{changed}' = ANY (j.signals) AND NOT '{changed}' = ANY ({signals}) THEN j.due_at
         ELSE least({now} + {delay}, j.waiting_since + {longest}) END,
     deferred_reason = CASE WHEN j.status = 'running' OR NOT {urgent}
         THEN j.deferred_reason END,
@@ -47,10 +48,13 @@ _JOINED = """
         WHEN j.status <> 'running' THEN NULL
         WHEN {urgent} THEN least(j.again_due_at, {now})
         WHEN j.again_due_at <= {now} THEN j.again_due_at
+        WHEN '{changed}' = ANY (j.again_signals) AND NOT '{changed}' = ANY ({signals})
+            THEN j.again_due_at
         ELSE least({now} + {delay}, coalesce(j.again_since, {now}) + {longest}) END
 """
 
 _GIVEN = {
+    "changed": CHANGED,
     "signals": "CAST($10 AS varchar[])",
     "payload": "CAST($11 AS jsonb)",
     "priority": "CAST($5 AS smallint)",
@@ -85,6 +89,7 @@ DO UPDATE SET {_JOINED.format(now="excluded.waiting_since", **_GIVEN)} {_TOLD}
 """Makes a job, or joins the live one; told apart by the id, `$2` being the new one's."""
 
 _OF_ROW = {
+    "changed": CHANGED,
     "now": "excluded.waiting_since",
     "signals": "excluded.signals",
     "payload": "excluded.payload",

@@ -8,6 +8,11 @@ from typing import Any
 CHANNEL = "kemem_jobs"
 """Channel on which workers are notified of jobs that are due at once."""
 
+CHANGED = "changed"
+"""Signal that something has changed or is gone; orders without it, of what is new, leave the time
+at which such a job is due.
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Order:
