@@ -56,15 +56,25 @@ class Endings:
         self._dispatch = dispatch
         self._waiting: list[_Returned] = []
         self._any = asyncio.Event()
-        self._give_up_at = math.inf
+        self._patience = math.inf
+        self._draining_since = self._failing_since = -math.inf
 
     def give_up_after(self, seconds: float) -> None:
-        """Fail what cannot be stored by then: the worker stops, and its lease will run out."""
-        self._give_up_at = asyncio.get_running_loop().time() + seconds
+        """The worker stops: fail what cannot be stored once nothing could be for so long from now
+        on. Its lease will run out.
+        """
+        self._patience = seconds
+        self._draining_since = asyncio.get_running_loop().time()
 
-    @property
+    def _stored(self) -> None:
+        self._failing_since = -math.inf
+
     def _is_given_up(self) -> bool:
-        return asyncio.get_running_loop().time() >= self._give_up_at
+        """To be asked after each failure."""
+        now = asyncio.get_running_loop().time()
+        if self._failing_since == -math.inf:
+            self._failing_since = now
+        return now - max(self._failing_since, self._draining_since) >= self._patience
 
     async def succeed(self, job: ClaimedJob, result: dict[str, Any] | None) -> bool:
         """End a run whose handler returned; False when the job was lost meanwhile.
@@ -97,10 +107,11 @@ class Endings:
             except Exception as error:
                 # After an unknown outcome the next try finds the job ended, and so lost.
                 tries += not isinstance(error, UnavailableError)
-                if tries > MOST_TRIES or self._is_given_up:
+                if self._is_given_up() or tries > MOST_TRIES:
                     raise
                 await asyncio.sleep(PAUSE_SECONDS)
             else:
+                self._stored()
                 return True
 
     async def run(self) -> None:
@@ -122,6 +133,7 @@ class Endings:
 
     async def _write(self, batch: list[_Returned]) -> None:
         states = await self._dispatch.finish([(ended.job, ended.result) for ended in batch])
+        self._stored()
         for ended in batch:
             state = states.get(ended.job.lease_token)
             if state == "held":
@@ -155,9 +167,10 @@ class Endings:
         """Put the batch back; runs that failed unexpectedly too often are failed."""
         if not isinstance(error, UnavailableError):
             log.warning("jobs_not_written", jobs=len(batch), error=type(error).__name__)
+        given_up = self._is_given_up()
         for ended in batch:
             ended.tries += not isinstance(error, UnavailableError)
-            if ended.tries > MOST_TRIES or self._is_given_up:
+            if given_up or ended.tries > MOST_TRIES:
                 ended.fail(error)
         self._waiting = [ended for ended in batch if not ended.written.done()] + self._waiting
         if self._waiting:
