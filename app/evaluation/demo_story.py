@@ -209,8 +209,8 @@ async def play_story(api: Api, *, keep: bool) -> None:
         await story.clean()
         return
     out.print(
-        f"\nEverything is still there under the user {story.user_id}; look around in the docs "
-        "page, or run with --clean next time."
+        f"\nEverything is still there under the user {story.user_id}; look around in the "
+        "dashboard, or run with --clean next time."
     )
 
 

@@ -19,7 +19,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_every_file_has_the_hash_of_its_content_in_its_name_and_no_map() -> None:
     assert PAGE in built_files()
-    for name in built_files() - {PAGE}:
+    for name in built_files().keys() - {PAGE}:
         stem, _, kind = name.rpartition(".")
         assert kind in {"js", "css", "svg"}, name
         assert re.fullmatch(r".+-[\w-]{8}", stem), name

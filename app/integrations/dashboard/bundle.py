@@ -1,6 +1,7 @@
 """The built page and its files, as `make dashboard` writes them and the package carries them."""
 
 import gzip
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -25,20 +26,20 @@ class BuiltFile:
 
 
 @cache
-def built_files() -> frozenset[str]:
-    """Names of all built files."""
+def built_files() -> Mapping[str, BuiltFile]:
+    """All built files by name, as they are when they are first asked for: they belong together, and
+    an update replaces them while the service goes on.
+    """
     folder = files(__package__) / "assets"
-    return frozenset(file.name for file in folder.iterdir())
+    return {file.name: _read(file.name, file.read_bytes()) for file in folder.iterdir()}
 
 
 def find_built(name: str) -> BuiltFile | None:
-    """The built file of this name, or None. Each is read and compressed once in a process."""
-    return _read(name) if name in built_files() else None
+    """The built file of this name, or None."""
+    return built_files().get(name)
 
 
-@cache
-def _read(name: str) -> BuiltFile:
-    content = (files(__package__) / "assets" / name).read_bytes()
+def _read(name: str, content: bytes) -> BuiltFile:
     return BuiltFile(
         media_type=_MEDIA_TYPES[name.rpartition(".")[2]],
         content=content,

@@ -300,8 +300,9 @@ async def hasten(work: Work, principal: Principal, kind: str, key: str | None = 
         if waiting:
             async with work.write(principal) as unit:
                 await JobRepository(unit.db, principal.tenant_id).hasten(waiting)
-    except DomainError as error:
-        log.info("refresh_not_hastened", kind=kind, code=error.code)
+    except Exception as error:  # noqa: BLE001 (the answer is ready)
+        code = error.code if isinstance(error, DomainError) else type(error).__name__
+        log.info("refresh_not_hastened", kind=kind, code=code)
 
 
 async def take_orders(db: AsyncSession) -> list[Order]:

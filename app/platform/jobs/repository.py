@@ -105,7 +105,7 @@ class JobRepository:
             Job.tenant_id == self._tenant_id,
             Job.kind == kind,
             Job.status == "pending",
-            Job.due_at > await clock_of(self._db),
+            Job.due_at > func.clock_timestamp(),
             Job.deferred_reason.is_(None),
             Job.attempts == 0,
         )
