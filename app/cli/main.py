@@ -75,7 +75,7 @@ COMMANDS: Final = {
     ),
     "optimize": Listed(
         "app.cli.optimize:optimize_command",
-        "Give the large buckets of long vectors binary codes, and take them where few are left.",
+        "Give large buckets binary codes, and take them where few are left.",
     ),
     "export": Listed(
         "app.cli.export:export_command",
