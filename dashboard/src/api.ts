@@ -57,15 +57,34 @@ export function get<T>(address: string, query?: Query, signal?: AbortSignal): Pr
   return call<T>("GET", withQuery(address, query), undefined, {}, signal);
 }
 
-/** Every POST carries an Idempotency-Key of its own; `headers` adds for example `If-Match`. */
-export function send<T>(
+/** Idempotency-Keys of POSTs that failed, by what they ask. */
+const failed = new Map<string, string>();
+
+/** Whoever asked is gone: what is asked from now on is asked anew. */
+export function forgetFailed(): void {
+  failed.clear();
+}
+
+/**
+ * `headers` adds for example `If-Match`. A POST that failed is sent again with its Idempotency-Key, so that one
+ * whose answer was lost is not done twice.
+ */
+export async function send<T>(
   method: "POST" | "PUT" | "PATCH" | "DELETE",
   address: string,
   body?: unknown,
   headers: Record<string, string> = {},
 ): Promise<T> {
-  const own = method === "POST" ? { "Idempotency-Key": randomId(), ...headers } : headers;
-  return call<T>(method, address, body, own);
+  if (method !== "POST") return call<T>(method, address, body, headers);
+  const asked = JSON.stringify([address, body, headers]);
+  const key = failed.get(asked) ?? randomId();
+  failed.delete(asked);
+  try {
+    return await call<T>(method, address, body, { "Idempotency-Key": key, ...headers });
+  } catch (error) {
+    failed.set(asked, key);
+    throw error;
+  }
 }
 
 /** `crypto.randomUUID` exists on https and loopback addresses alone. */

@@ -5,7 +5,7 @@ import { LanguageSwitch } from "./components/language-switch";
 import { SignIn } from "./components/sign-in";
 import { Loading } from "./components/states";
 import { href, type Route, useRoute } from "./routing";
-import { currentKey, forgetKey, onKeyChange, signInWith, takeCode } from "./session";
+import { currentKey, onKeyChange, signInWith, signOut, takeCode } from "./session";
 import { onLanguageChange, type SharedKey, t } from "./text";
 
 /** What every page is given. */
@@ -39,13 +39,18 @@ export function App() {
   const [, render] = useReducer((count: number, _: void) => count + 1, 0);
   useEffect(() => onKeyChange(() => render()), []);
   useEffect(() => onLanguageChange(() => render()), []);
-  const [code] = useState(takeCode);
-  const [exchanging, setExchanging] = useState(code !== null);
+  const [code, setCode] = useState(takeCode);
   useEffect(() => {
-    if (code !== null) void signInWith(code).finally(() => setExchanging(false));
+    // A link opened in this tab changes the hash alone. Before useRoute, which then finds no code.
+    const take = () => setCode((waiting) => takeCode() ?? waiting);
+    addEventListener("hashchange", take);
+    return () => removeEventListener("hashchange", take);
+  }, []);
+  useEffect(() => {
+    if (code !== null) void signInWith(code).finally(() => setCode(null));
   }, [code]);
   const route = useRoute();
-  if (exchanging) return <main><p role="status">{t("signing_in")}</p></main>;
+  if (code !== null) return <main><p role="status">{t("signing_in")}</p></main>;
   const key = currentKey();
   if (key === null) return <SignIn />;
   // Another key is another reader: nothing of the last one stays.
@@ -74,7 +79,7 @@ function Layout({ route }: { route: Route }) {
         <Navigation current={name} />
         <div class="top-end">
           <LanguageSwitch />
-          <button type="button" class="quiet" onClick={() => forgetKey()}>{t("sign_out")}</button>
+          <button type="button" class="quiet" onClick={signOut}>{t("sign_out")}</button>
         </div>
       </header>
       <main id="main" tabIndex={-1} ref={main}>

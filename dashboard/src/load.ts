@@ -1,6 +1,6 @@
 import { useCallback, useEffect, useState } from "preact/hooks";
 
-import { ProblemError } from "./api";
+import { forgetFailed, ProblemError } from "./api";
 
 export interface Loaded<T> {
   /** The last answer; it stays while it is loaded anew. */
@@ -33,9 +33,10 @@ export interface Acting<A extends unknown[]> {
   problem: ProblemError | null;
 }
 
-/** Run an action at most once at a time, and keep why it failed. */
+/** Run an action at most once at a time, and keep why it failed; the same POST again has the same Idempotency-Key. */
 export function useAction<A extends unknown[]>(act: (...values: A) => Promise<unknown>): Acting<A> {
   const [state, setState] = useState<{ busy: boolean; problem: ProblemError | null }>({ busy: false, problem: null });
+  useEffect(() => forgetFailed, []);
   const run = (...values: A) => {
     if (state.busy) return;
     setState({ busy: true, problem: null });

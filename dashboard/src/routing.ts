@@ -47,7 +47,8 @@ export function useRoute(): Route {
   return route;
 }
 
-function decoded(part: string): string {
+/** `part` as it is where it is not encoded rightly. */
+export function decoded(part: string): string {
   try {
     return decodeURIComponent(part);
   } catch {

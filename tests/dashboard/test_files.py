@@ -1,13 +1,12 @@
 """How the page and its files are delivered; what the page does is tested in a browser."""
 
-import gzip
 import re
 
 import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.integrations.dashboard.bundle import PAGE, built_files, find_built
+from app.integrations.dashboard.bundle import PAGE, built_files
 from tests.support.document import document
 from tests.support.service import client_of
 
@@ -87,12 +86,3 @@ async def test_other_names_are_not_found(stranger: AsyncClient, name: str) -> No
 
 def test_page_is_no_part_of_the_published_document() -> None:
     assert not [path for path in document()["paths"] if "dashboard" in path]
-
-
-def test_first_page_is_small() -> None:
-    """What the browser loads before a page of the dashboard is chosen."""
-    page = find_built(PAGE)
-    assert page is not None
-    named = re.findall(r"/dashboard/assets/([^\"]+)", page.content.decode())
-    first = sum(len(gzip.compress(built.content)) for built in map(find_built, named) if built)
-    assert 0 < first + len(page.compressed) <= 300_000

@@ -3,7 +3,7 @@
 import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from app.identity.tenants.schemas import KeyCreate
 from app.runtime import Runtime
@@ -204,3 +204,45 @@ async def test_name_of_a_key_runs_nothing(page: Page, runtime: Runtime, acme: Ca
 
     await expect(row(page, name)).to_be_visible()
     assert await page.title() == "Keys · KeMem"
+
+
+async def lose_answer(route: Route) -> None:
+    """The service does what is asked, and nobody hears of it; once."""
+    if route.request.method != "POST":
+        await route.fallback()
+        return
+    await route.fetch()
+    await route.abort()
+    await route.request.frame.page.unroute("**/v1/keys")
+
+
+async def test_key_whose_answer_was_lost_is_created_once(
+    page: Page, client: AsyncClient, watch: Watch
+) -> None:
+    """An input that changed, or a dialog opened anew, asks for another key."""
+    watch.allow_failed_requests()
+    await open_page(page, "#/keys")
+    form = page.get_by_role("dialog", name="Create a key")
+    create = form.get_by_role("button", name="Create")
+
+    async def names() -> list[str | None]:
+        keys = ok(await client.get("/keys"))["items"]
+        return sorted(key["key_name"] for key in keys if key["key_name"] in {"lost", "other"})
+
+    for press_again in (True, False):
+        await page.route("**/v1/keys", lose_answer)
+        await page.get_by_role("button", name="Create a key").click()
+        await form.get_by_label("Name").fill("lost")
+        await create.click()
+        await expect(form.get_by_role("alert")).to_contain_text("did not answer")
+        if press_again:
+            await create.click()
+            again = page.get_by_role("dialog", name="The new key")
+            await expect(again).to_contain_text("shown once")
+            await again.get_by_role("button", name="Close").click()
+            assert await names() == ["lost"]
+    await form.get_by_label("Name").fill("other")
+    await create.click()
+    await created_key(page)
+
+    assert await names() == ["lost", "lost", "other"]

@@ -5,6 +5,7 @@ import re
 import pytest
 from playwright.async_api import Browser, Page, expect
 
+from app.integrations.dashboard.bundle import PAGE, find_built
 from tests.support.dashboard import Watch, axe, context_of, open_page, settled
 from tests.support.tenants import Caller
 
@@ -120,3 +121,49 @@ async def test_service_that_is_gone_is_said_and_asked_again(page: Page, watch: W
 
     await expect(page.get_by_role("alert")).to_have_count(0)
     await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
+
+
+async def test_first_page_is_small(
+    browser: Browser, address: str, acme: Caller, watch: Watch
+) -> None:
+    """Whatever the browser asks for until the first page is shown, compressed."""
+    names = [PAGE]
+    start = f"{address}/dashboard/assets/"
+    async with context_of(browser, address, acme.key, watch) as context:
+        page = await context.new_page()
+        context.on(
+            "request",
+            lambda request: (
+                names.append(request.url.removeprefix(start))
+                if request.url.startswith(start)
+                else None
+            ),
+        )
+        await open_page(page, "")
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    watch.check()
+    files = [find_built(name) for name in set(names)]
+    assert None not in files
+    assert any(name.startswith("overview-") for name in names)
+    assert sum(len(file.compressed) for file in files if file) <= 300_000
+
+
+@pytest.mark.parametrize("language", ["en-GB", "zh-CN"])
+async def test_fields_of_a_row_are_equally_high(
+    browser: Browser, address: str, acme: Caller, watch: Watch, language: str
+) -> None:
+    """Else the labels above them stand at different heights."""
+    rows = """() => Array.from(document.querySelectorAll(".filters"), (row) => Array.from(
+        row.querySelectorAll("label > :is(select, input:not([type=checkbox], [type=radio]))"),
+        (field) => field.getBoundingClientRect().height))"""
+    mixed = 0
+    async with context_of(browser, address, acme.key, watch, locale=language) as context:
+        page = await context.new_page()
+        for name in PAGES:
+            await open_page(page, f"#/{name}")
+            for heights in await page.evaluate(rows):
+                shown = [height for height in heights if height]
+                mixed += len(shown) > 1
+                assert max(shown, default=0) - min(shown, default=0) < 0.5, (name, heights)
+    watch.check()
+    assert mixed >= 3

@@ -154,3 +154,25 @@ async def test_first_page_is_quick_and_small(
         )
         assert 10_000 < sent <= 300_000
     watch.check()
+
+
+async def test_legend_of_a_chart_is_plain_until_a_day_is_pointed_at(
+    page: Page, client: AsyncClient
+) -> None:
+    await search(client, "tea")
+    await counted(client, 1)
+    await reopen(page)
+    chart = page.locator(".chart").first
+    names, values = chart.locator("tr.u-series th"), chart.locator("td.u-value")
+    borders = "cells => cells.map((cell) => getComputedStyle(cell).borderBottomWidth)"
+
+    assert set(await chart.locator("tr, th, td").evaluate_all(borders)) == {"0px"}
+    await expect(names.first).to_be_hidden()
+    await expect(names.last).to_be_visible()
+    for value in await values.all():
+        await expect(value).to_be_hidden()
+    await chart.locator(".u-over").hover()
+    await expect(names.first).to_be_visible()
+    await expect(values.last).to_be_visible()
+    await page.get_by_role("heading", level=1).hover()
+    await expect(values.last).to_be_hidden()

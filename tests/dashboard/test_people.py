@@ -238,6 +238,26 @@ class TestActions:
         await dialog(page).get_by_role("button", name="Save").click()
         await expect(page.locator(".lead")).to_have_text("She drinks water in the morning.")
 
+    async def test_other_change_in_the_meantime_stays(
+        self, page: Page, client: AsyncClient, watch: Watch
+    ) -> None:
+        saved = await save(client, TEA)
+        path = f"/memories/{saved['memory_id']}"
+        await open_page(page, f"#/people/ana/{saved['memory_id']}")
+        await page.get_by_role("button", name="Edit").click()
+        theirs = {"memory_type": "habit", "confidence": 0.9, "expires_at": "2099-05-01T10:00:00Z"}
+        ok(await client.patch(path, json=theirs))
+        watch.allow_refusals(409)
+
+        await dialog(page).get_by_label("Content").fill("She drinks water in the morning.")
+        await dialog(page).get_by_role("button", name="Save").click()
+        await expect(dialog(page)).to_contain_text("version_conflict")
+        await dialog(page).get_by_role("button", name="Save").click()
+
+        await expect(page.locator(".lead")).to_have_text("She drinks water in the morning.")
+        memory = ok(await client.get(path))
+        assert {name: memory[name] for name in theirs} == theirs
+
     async def test_refusal_of_the_gate_is_shown(
         self, page: Page, client: AsyncClient, watch: Watch
     ) -> None:

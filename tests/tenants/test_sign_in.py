@@ -179,3 +179,41 @@ async def test_codes_are_for_this_machine_alone(
 
     problem(refused, 401, "unknown_sign_in_code")
     ok(await anyone.post(URL, headers=carrying(code)), 201)
+
+
+@pytest.mark.parametrize(
+    ("later", "left"),
+    [
+        (timedelta(days=1) - timedelta(microseconds=1), 1),
+        (timedelta(days=1), 1),
+        (timedelta(days=1, microseconds=1), 0),
+    ],
+)
+async def test_keys_of_links_that_expired_a_day_ago_are_removed(
+    runtime: Runtime, acme: Caller, client: AsyncClient, later: timedelta, left: int
+) -> None:
+    service = sign_ins(runtime, START)
+    await service.sign_in(await service.add_code(acme.tenant_id, ["admin"]))
+    others = [key["key_id"] for key in ok(await client.get("/keys"))["items"]][1:]
+
+    await sign_ins(runtime, START + KEY_LIFE + later).add_code(acme.tenant_id, ["admin"])
+
+    keys = ok(await client.get("/keys"))["items"]
+    assert sum(key["key_name"] == "dashboard" for key in keys) == left
+    assert [key["key_id"] for key in keys if key["key_name"] != "dashboard"] == others
+
+
+async def test_expired_keys_of_other_names_and_tenants_stay(
+    runtime: Runtime, acme: Caller, other: Caller, client: AsyncClient, dsn: str
+) -> None:
+    service = sign_ins(runtime, START)
+    await service.sign_in(await service.add_code(other.tenant_id, ["admin"]))
+    made = ok(await client.post("/keys", json={"key_name": "ci", "scopes": ["read"]}), 201)
+    expire = "UPDATE api_keys SET expires_at = $2 WHERE key_id = $1"
+    await execute(dsn, expire, made["key_id"], START)
+
+    await sign_ins(runtime).add_code(acme.tenant_id, ["admin"])
+
+    assert made["key_id"] in [key["key_id"] for key in ok(await client.get("/keys"))["items"]]
+    whose = "SELECT 1 FROM api_keys WHERE tenant_id = $1 AND key_name = 'dashboard'"
+    assert len(await execute(dsn, whose, other.tenant_id)) == 1

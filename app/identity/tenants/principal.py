@@ -126,14 +126,16 @@ def charge(request: Request, principal: Principal, kind: RequestClass) -> None:
 
     Raises RateLimitedError.
     """
-    told = dict(request.scope.pop(HEADERS, ()))
+    headers = dict(request.scope.pop(HEADERS, ()))
     limits = service_of(request, RateLimits)
     left = limits.charge(principal.tenant_id, principal.key_id, principal.config, kind)
     for name, value in left.items():
         key = name.lower().encode()
-        told[key] = b"%b, %b" % (told[key], value.encode()) if key in told else value.encode()
-    if told:
-        request.scope[HEADERS] = list(told.items())
+        headers[key] = (
+            b"%b, %b" % (headers[key], value.encode()) if key in headers else value.encode()
+        )
+    if headers:
+        request.scope[HEADERS] = list(headers.items())
 
 
 async def _model_count(request: Request) -> Callable[[], None]:

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 import asyncpg
-from sqlalchemy import func, literal, select, update
+from sqlalchemy import delete, func, literal, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.errors import (
@@ -172,6 +172,16 @@ class TenantRepository:
             )
         )
         return rows.all()
+
+    async def delete_expired_keys(self, name: str, *, before: datetime) -> None:
+        """Delete keys of this name that expired before `before`."""
+        await self._db.execute(
+            delete(ApiKey).where(
+                ApiKey.tenant_id == self._tenant_id,
+                ApiKey.key_name == name,
+                ApiKey.expires_at < before,
+            )
+        )
 
     async def revoke_key(self, key_id: str, *, at: datetime) -> ApiKey:
         """The key, revoked; a second revocation keeps the first time.

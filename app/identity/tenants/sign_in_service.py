@@ -15,6 +15,7 @@ from app.identity.tenants.errors import (
     UsedSignInCodeError,
 )
 from app.identity.tenants.models import SignInCode
+from app.identity.tenants.repository import TenantRepository
 from app.identity.tenants.schemas import KeyCreate, KeyCreated, ScopeName
 from app.identity.tenants.service import TenantService
 from app.identity.tenants.sign_in_repository import SignInRepository
@@ -26,8 +27,10 @@ log = structlog.get_logger()
 CODE_LIFE: Final = timedelta(minutes=10)
 KEY_LIFE: Final = timedelta(hours=12)
 
+KEY_NAME: Final = "dashboard"
+
 _KEPT: Final = timedelta(days=1)
-"""How long after its end a code is known as expired or used."""
+"""How long after its end a code is known as expired or used, and a key as expired."""
 
 
 class SignInService:
@@ -41,13 +44,16 @@ class SignInService:
     async def add_code(self, tenant_id: str, scopes: Sequence[ScopeName]) -> str:
         """A new code for one key with `scopes`; it is good for CODE_LIFE and only its hash is kept.
 
-        Codes that ended a day ago are removed.
+        Codes that ended a day ago are removed, and keys named KEY_NAME that expired a day ago.
         """
         now = self._now()
         code = f"{tenant_id}!{secrets.token_hex(24)}"
         async with self._work.write(tenant_id, while_disabled=True) as unit:
             repository = SignInRepository(unit.db, tenant_id)
             await repository.delete_expired(before=now - _KEPT)
+            await TenantRepository(unit.db, tenant_id).delete_expired_keys(
+                KEY_NAME, before=now - _KEPT
+            )
             row = SignInCode(code_hash=_hash(code), scopes=list(scopes), expires_at=now + CODE_LIFE)
             await repository.add(row)
         return code
@@ -73,11 +79,9 @@ class SignInService:
             if row.expires_at <= now:
                 raise ExpiredSignInCodeError
             row.used_at = now
-            body = KeyCreate(
-                key_name="dashboard", scopes=list(row.scopes), expires_at=now + KEY_LIFE
-            )
+            body = KeyCreate(key_name=KEY_NAME, scopes=list(row.scopes), expires_at=now + KEY_LIFE)
             made = await self._tenants.add_key_within(unit.db, tenant_id, body)
-        log.info("signed_in", tenant_id=tenant_id, key_id=made.key_id)
+        log.info("browser_signed_in", tenant_id=tenant_id, key_id=made.key_id)
         return made
 
 

@@ -51,6 +51,7 @@ function drawn(element: HTMLElement, times: readonly number[], lines: readonly L
       width: element.clientWidth,
       height: HEIGHT,
       legend: { live: true },
+      hooks: { setCursor: [(plot) => plot.root.classList.toggle("pointed", plot.cursor.idx != null)] },
       ...(zone ? { tzDate: (time) => uPlot.tzDate(new Date(time * 1000), "Etc/UTC") } : {}),
       axes: [
         { ...axis, values: (_, ticks) => ticks.map(shortTime(ticks, zone)) },

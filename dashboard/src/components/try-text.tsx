@@ -48,12 +48,12 @@ export function TryText() {
         </div>
       </form>
       {checking.problem && <Problem problem={checking.problem} />}
-      <div role="status">{answer && <Told answer={answer} />}</div>
+      <div role="status">{answer && <Outcome answer={answer} />}</div>
     </section>
   );
 }
 
-function Told({ answer }: { answer: Validated }) {
+function Outcome({ answer }: { answer: Validated }) {
   return (
     <>
       <p><strong>{answer.valid ? t("would_store") : t("would_refuse")}</strong></p>

@@ -111,21 +111,21 @@ function OverTime({ effect }: { effect: Effects }) {
   const { searches, contexts, items } = effect.totals;
   const charts: [title: string, series: Series<EffectFigures>[]][] = [
     [t("hit_rate"), [
-      { label: t("searches"), value: (one) => hundredfold(one?.searches.hit_rate), show: shownShare },
-      { label: t("contexts"), value: (one) => hundredfold(one?.contexts.hit_rate), show: shownShare },
+      { label: t("searches"), value: (day) => hundredfold(day?.searches.hit_rate), show: shownShare },
+      { label: t("contexts"), value: (day) => hundredfold(day?.contexts.hit_rate), show: shownShare },
     ]],
     [t("use_rate"), [
-      { label: t("reported"), value: (one) => hundredfold(one?.items.use_rate), show: shownShare },
-      { label: t("estimated"), value: (one) => hundredfold(one?.items.use_rate_estimated), show: shownShare },
+      { label: t("reported"), value: (day) => hundredfold(day?.items.use_rate), show: shownShare },
+      { label: t("estimated"), value: (day) => hundredfold(day?.items.use_rate_estimated), show: shownShare },
     ]],
     [t("asked"), [
-      { label: t("searches"), value: (one) => one?.searches.count ?? 0 },
-      { label: t("contexts"), value: (one) => one?.contexts.count ?? 0 },
-      { label: t("injected"), value: (one) => one?.items.injected ?? 0 },
+      { label: t("searches"), value: (day) => day?.searches.count ?? 0 },
+      { label: t("contexts"), value: (day) => day?.contexts.count ?? 0 },
+      { label: t("injected"), value: (day) => day?.items.injected ?? 0 },
     ]],
     [t("latency"), [
-      { label: t("searches_p95"), value: (one) => one?.searches.p95_ms ?? null, show: milliseconds },
-      { label: t("contexts_p95"), value: (one) => one?.contexts.p95_ms ?? null, show: milliseconds },
+      { label: t("searches_p95"), value: (day) => day?.searches.p95_ms ?? null, show: milliseconds },
+      { label: t("contexts_p95"), value: (day) => day?.contexts.p95_ms ?? null, show: milliseconds },
     ]],
   ];
   return (
@@ -202,8 +202,8 @@ function Extraction({ stats }: { stats: Extractions }) {
         title={t("lag")}
         stats={stats}
         series={[
-          { label: t("lag_p50"), value: (one) => seconds(one?.lag_p50_ms), show: duration },
-          { label: t("lag_p95"), value: (one) => seconds(one?.lag_p95_ms), show: duration },
+          { label: t("lag_p50"), value: (day) => seconds(day?.lag_p50_ms), show: duration },
+          { label: t("lag_p95"), value: (day) => seconds(day?.lag_p95_ms), show: duration },
         ]}
       />
     </>
@@ -232,9 +232,9 @@ function Kept({ stats }: { stats: MemoryStats }) {
           title={t("kept_daily")}
           stats={stats}
           series={[
-            { label: t("total"), value: (one) => one?.total ?? null },
-            { label: t("never_used"), value: (one) => one?.never_used ?? null },
-            { label: t("in_conflict"), value: (one) => one?.in_conflict ?? null },
+            { label: t("total"), value: (day) => day?.total ?? null },
+            { label: t("never_used"), value: (day) => day?.never_used ?? null },
+            { label: t("in_conflict"), value: (day) => day?.in_conflict ?? null },
           ]}
         />
       )}

@@ -104,7 +104,7 @@ function Period({ days, choose }: { days: number; choose: (days: number) => void
 
 function Over({ refusals }: { refusals: Refusals }) {
   const { by_code } = refusals.totals;
-  const codes = Object.keys(by_code).sort((one, two) => (by_code[two] ?? 0) - (by_code[one] ?? 0));
+  const codes = Object.keys(by_code).sort((left, right) => (by_code[right] ?? 0) - (by_code[left] ?? 0));
   if (codes.length === 0) return <Empty>{t("over_none")}</Empty>;
   return (
     <>
@@ -168,11 +168,11 @@ function Filter(
 
 function List({ filters, round, stored }: { filters: Filters; round: number; stored: () => void }) {
   const [asked, setAsked] = useState<Decision | null>(null);
-  const [told, setTold] = useState("");
+  const [notice, setNotice] = useState("");
   const filtered = Object.values(filters).some((value) => value !== "");
   return (
     <>
-      <p role="status" class="small">{told}</p>
+      <p role="status" class="small">{notice}</p>
       <Table<Decision>
         caption={t("list")}
         columns={columns(setAsked)}
@@ -188,7 +188,7 @@ function List({ filters, round, stored }: { filters: Filters; round: number; sto
           refused={asked}
           close={() => setAsked(null)}
           stored={(id) => {
-            setTold(t("stored", { id }));
+            setNotice(t("stored", { id }));
             stored();
           }}
         />
@@ -199,31 +199,31 @@ function List({ filters, round, stored }: { filters: Filters; round: number; sto
 
 function columns(ask: (decision: Decision) => void): Column<Decision>[] {
   return [
-    { title: t("when"), show: (one) => <Time at={one.create_time} /> },
+    { title: t("when"), show: (decision) => <Time at={decision.create_time} /> },
     {
       title: t("text"),
-      show: (one) => one.content === null
+      show: (decision) => decision.content === null
         ? <span class="muted">{t("not_kept")}</span>
-        : <span class="said">{one.content}</span>,
+        : <span class="said">{decision.content}</span>,
     },
     {
       title: t("verdict"),
-      show: (one) => (
+      show: (decision) => (
         <>
-          <span class="tag">{t(one.verdict)}</span>{" "}
-          {one.event && (one.memory_id
-            ? <a href={memoryAddress({ memory_id: one.memory_id, user_id: one.user_id })}>{label(one.event)}</a>
-            : label(one.event))}
+          <span class="tag">{t(decision.verdict)}</span>{" "}
+          {decision.event && (decision.memory_id
+            ? <a href={memoryAddress({ memory_id: decision.memory_id, user_id: decision.user_id })}>{label(decision.event)}</a>
+            : label(decision.event))}
         </>
       ),
     },
-    { title: t("why"), show: (one) => <Reasons reasons={one.reasons} codes={one.codes} /> },
-    { title: t("whose"), show: (one) => one.user_id ?? one.project_id ?? one.agent_id },
-    { title: t("source"), show: (one) => label(one.source) },
+    { title: t("why"), show: (decision) => <Reasons reasons={decision.reasons} codes={decision.codes} /> },
+    { title: t("whose"), show: (decision) => decision.user_id ?? decision.project_id ?? decision.agent_id },
+    { title: t("source"), show: (decision) => label(decision.source) },
     {
       title: t("actions"),
-      show: (one) => one.storable && (
-        <button type="button" aria-label={t("anyway_named", { text: one.content ?? "" })} onClick={() => ask(one)}>
+      show: (decision) => decision.storable && (
+        <button type="button" aria-label={t("anyway_named", { text: decision.content ?? "" })} onClick={() => ask(decision)}>
           {t("anyway")}
         </button>
       ),

@@ -43,15 +43,15 @@ export default function Graph({ path, query }: PageProps) {
   };
   const id = path[0];
   const [round, setRound] = useState(0);
-  const [told, setTold] = useState("");
+  const [notice, setNotice] = useState("");
   const done = (said: string) => {
-    setTold(said);
+    setNotice(said);
     setRound((last) => last + 1);
   };
   return (
     <div class="stack">
       <p>{t("about")}</p>
-      <p role="status" class="small">{told}</p>
+      <p role="status" class="small">{notice}</p>
       <Find view={view} current={id} round={round} />
       {id === undefined
         ? <p class="muted">{t("pick")}</p>

@@ -182,17 +182,17 @@ function Filter(
 function List(
   { filters, round, refresh, none }: { filters: Filters; round: number; refresh: () => void; none: boolean },
 ) {
-  const [told, setTold] = useState("");
+  const [notice, setNotice] = useState("");
   const [asked, setAsked] = useState<Job | null>(null);
   const change = async (job: Job, what: "retry" | "cancel") => {
     await send("POST", `${address("/v1/jobs", job.job_id)}/${what}`);
-    setTold(t(what === "retry" ? "retried" : "cancelled", { id: job.job_id }));
+    setNotice(t(what === "retry" ? "retried" : "cancelled", { id: job.job_id }));
     refresh();
   };
   const retrying = useAction((job: Job) => change(job, "retry"));
   return (
     <section aria-label={t("list")}>
-      <p role="status" class="small">{told}</p>
+      <p role="status" class="small">{notice}</p>
       {retrying.problem && <Problem problem={retrying.problem} />}
       <Table<Job>
         caption={t("list")}

@@ -36,8 +36,8 @@ const SCOPES = ["read", "write", "admin", "operator"] as const;
 
 export default function Keys({ path, query }: PageProps) {
   const tenant = path[0];
-  const [made, setMade] = useState<string | null>(null);
-  const shown = made !== null && <NewKey value={made} close={() => setMade(null)} />;
+  const [made, setMade] = useState<{ key: string | null } | null>(null);
+  const shown = made !== null && <NewKey value={made.key} close={() => setMade(null)} />;
   if (tenant !== undefined) {
     return (
       <div class="stack">
@@ -59,14 +59,14 @@ export default function Keys({ path, query }: PageProps) {
       >
         {tab === "keys" ?
           <KeyList start="/v1/keys" show={setMade} />
-        : <Tenants show={(tenant: CreatedTenant) => setMade(tenant.key.key)} />}
+        : <Tenants show={(tenant: CreatedTenant) => setMade(tenant.key)} />}
       </Tabs>
       {shown}
     </div>
   );
 }
 
-function KeyList({ start, tenant, show }: { start: string; tenant?: string; show: (key: string | null) => void }) {
+function KeyList({ start, tenant, show }: { start: string; tenant?: string; show: (key: CreatedKey) => void }) {
   const [round, setRound] = useState(0);
   const [creating, setCreating] = useState(false);
   const [revoking, setRevoking] = useState<Key | null>(null);
@@ -107,7 +107,7 @@ function KeyList({ start, tenant, show }: { start: string; tenant?: string; show
           close={() => setCreating(false)}
           made={(key) => {
             refresh();
-            show(key.key);
+            show(key);
           }}
         />
       )}
@@ -180,11 +180,16 @@ function Creation({ start, made, close }: { start: string; made: (key: CreatedKe
   );
 }
 
-function NewKey({ value, close }: { value: string; close: () => void }) {
+/** Without a value where the answer that had it was lost: the service keeps no keys. */
+function NewKey({ value, close }: { value: string | null; close: () => void }) {
   return (
     <Dialog title={t("new_key")} close={close}>
-      <p>{t("new_key_about")}</p>
-      <Copyable label={t("key")} value={value} />
+      {value === null ? <p>{t("new_key_lost")}</p> : (
+        <>
+          <p>{t("new_key_about")}</p>
+          <Copyable label={t("key")} value={value} />
+        </>
+      )}
     </Dialog>
   );
 }

@@ -14,17 +14,22 @@ import { type CreatedWebhook, type Webhook, WebhookForm, WebhookState } from "./
 import { WebhookDetails } from "./webhooks/details";
 
 export default function Webhooks({ path, query }: PageProps) {
-  const [secret, setSecret] = useState<string | null>(null);
+  const [made, setMade] = useState<{ secret: string | null } | null>(null);
+  const show = (secret: string | null) => setMade({ secret });
   const shown = path[0];
   return (
     <div class="stack">
       {shown === undefined ?
-        <List show={setSecret} />
-      : <WebhookDetails key={shown} id={shown} query={query} show={setSecret} />}
-      {secret !== null && (
-        <Dialog title={t("new_secret")} close={() => setSecret(null)}>
-          <p>{t("new_secret_about")}</p>
-          <Copyable label={t("secret")} value={secret} />
+        <List show={show} />
+      : <WebhookDetails key={shown} id={shown} query={query} show={show} />}
+      {made !== null && (
+        <Dialog title={t("new_secret")} close={() => setMade(null)}>
+          {made.secret === null ? <p>{t("new_secret_lost")}</p> : (
+            <>
+              <p>{t("new_secret_about")}</p>
+              <Copyable label={t("secret")} value={made.secret} />
+            </>
+          )}
         </Dialog>
       )}
     </div>

@@ -11,24 +11,22 @@ type Draft = Record<"content" | "memory_type" | "confidence" | "valid_from" | "v
 
 const TIMES = ["valid_from", "valid_to", "expires_at"] as const;
 
-/** Edits one memory; when it was changed meanwhile, shows what it says now and saves over that. */
+/** Edits one memory; when it was changed meanwhile, shows what it says now and saves only the reader's own changes. */
 export function MemoryEditor({ memory, saved, close }: { memory: Memory; saved: () => void; close: () => void }) {
-  const [draft, setDraft] = useState(() => draftOf(memory));
-  const [base, setBase] = useState(memory);
+  const [opened] = useState(memory);
+  const [draft, setDraft] = useState(() => draftOf(opened));
   const [newer, setNewer] = useState<Memory | null>(null);
   const [reason, setReason] = useState("");
   const field = (name: keyof Draft) => (event: { currentTarget: { value: string } }) =>
     setDraft({ ...draft, [name]: event.currentTarget.value });
   const address = path("/v1/memories", memory.memory_id);
   const act = async () => {
-    const body = { ...changesOf(base, draft), ...(reason ? { reason } : {}) };
+    const body = { ...changesOf(opened, draft), ...(reason ? { reason } : {}) };
     try {
-      await send("PATCH", address, body, { "If-Match": `"${base.version}"` });
+      await send("PATCH", address, body, { "If-Match": `"${(newer ?? opened).version}"` });
     } catch (error) {
       if (error instanceof ProblemError && error.code === "version_conflict") {
-        const now = await get<Memory>(address);
-        setBase(now);
-        setNewer(now);
+        setNewer(await get<Memory>(address));
       }
       throw error;
     }
@@ -73,7 +71,7 @@ function draftOf(memory: Memory): Draft {
   };
 }
 
-/** Only what differs, so that nothing else is written over. */
+/** Only what the reader changed, so that nothing else is written over. */
 function changesOf(memory: Memory, draft: Draft): Record<string, unknown> {
   const before = draftOf(memory);
   const names = (Object.keys(draft) as (keyof Draft)[]).filter((name) => draft[name] !== before[name]);
