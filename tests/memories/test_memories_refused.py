@@ -7,9 +7,12 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient, Response
 
+from app.identity.tenants.access import Access
+from app.memory.memories.errors import DecisionNotFoundError
 from app.memory.memories.gate import RECORDED_CHARACTERS
+from app.memory.memories.list_repository import DecisionRepository
 from app.runtime import Runtime
-from tests.support.api import append, dump, every_page, execute, found, ok, problem
+from tests.support.api import append, dump, every_page, execute, found, ok, problem, save
 from tests.support.service import client_of, service
 from tests.support.tenants import Caller, make_key
 
@@ -64,6 +67,119 @@ async def test_it_keeps_whose_it_is_and_what_supports_it(client: AsyncClient) ->
     memory = ok(await store(client, decision_id), 201)["memory"]
 
     assert (memory["scope"], memory["session_id"], memory["evidence"]) == ("session", "s", evidence)
+
+
+PRIVATE = {"scope": "project", "project_id": "garden", "visibility": "owner_only"}
+TIMES = {
+    "valid_from": "2026-01-01T00:00:00Z", "valid_to": "2999-01-01T00:00:00Z",
+    "expires_at": "2999-02-01T00:00:00Z",
+}  # fmt: skip
+
+
+@pytest.fixture
+async def garden(client: AsyncClient) -> None:
+    await save(client, "She keeps bees.")
+    body = {"project_id": "garden", "project_name": "Garden"}
+    ok(await client.post("/projects", json=body), 201)
+    member = await client.put("/projects/garden/members/ana", json={"role": "editor"})
+    assert member.status_code in {200, 201}, member.text
+
+
+@pytest.mark.usefixtures("garden")
+async def test_it_has_what_was_asked_for(client: AsyncClient) -> None:
+    asked = (
+        PRIVATE | TIMES | {"tier": "short", "attribute": "user.pets", "memory_type": "correction"}
+    )
+    decision_id = await refuse(client, "bees", source_error="She keeps ants.", **asked)
+
+    memory = ok(await store(client, decision_id, memory_type="correction"), 201)["memory"]
+
+    assert {name: memory[name] for name in asked} == asked
+    assert memory["source_error"] == "She keeps ants."
+
+
+async def test_a_mistake_stays_with_corrections(client: AsyncClient) -> None:
+    fields = {"memory_type": "correction", "source_error": "She keeps ants."}
+    decision_id = await refuse(client, "bees", **fields)
+
+    assert ok(await store(client, decision_id), 201)["memory"]["source_error"] is None
+
+
+@pytest.mark.usefixtures("garden")
+async def test_a_refused_change_keeps_the_visibility_of_its_memory(client: AsyncClient) -> None:
+    memory = await save(client, "She keeps many bees.", **PRIVATE)
+    answer = await client.patch(f"/memories/{memory['memory_id']}", json={"content": "ants"})
+    decision_id = problem(answer, 422, "gate_rejected")["decision_id"]
+
+    assert ok(await store(client, decision_id), 201)["memory"]["visibility"] == "owner_only"
+
+
+@pytest.mark.usefixtures("garden")
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [(PRIVATE, 409), ({"visibility": "owner_only"}, 201)],
+    ids=["project", "user"],
+)
+async def test_a_verdict_that_does_not_say_who_may_see_it(
+    client: AsyncClient, dsn: str, acme: Caller, fields: dict[str, Any], status: int
+) -> None:
+    """As releases recorded it that kept the text alone."""
+    decision_id = await refuse(client, "bees", **fields)
+    forget = "UPDATE gate_decisions SET request = NULL WHERE tenant_id = $1"
+    await execute(dsn, forget, acme.tenant_id)
+    assert (await verdict(client, decision_id))["storable"] is (status == 201)
+
+    answer = await store(client, decision_id)
+
+    assert answer.status_code == status
+    if status == 409:
+        assert problem(answer, 409, "not_storable")["reason"] == "not_kept"
+
+
+async def test_nothing_is_kept_of_what_cannot_be_stored(
+    client: AsyncClient, dsn: str, acme: Caller
+) -> None:
+    fields = {"memory_type": "correction", "source_error": CARD}
+    await refuse(client, "bees", **fields)
+    await refuse(client, "bees", **fields | {"source_error": "x" * 2001})
+    await save(client, "She keeps bees.")
+
+    rows = await execute(
+        dsn, "SELECT request FROM gate_decisions WHERE tenant_id = $1", acme.tenant_id
+    )
+    assert [row["request"] for row in rows] == [None, None, None]
+
+
+async def test_what_would_end_before_it_begins_is_refused(
+    client: AsyncClient, dsn: str, acme: Caller
+) -> None:
+    decision_id = await refuse(client, "bees", **TIMES)
+    turn = """UPDATE gate_decisions SET request = request || jsonb_build_object(
+        'valid_to', request -> 'valid_from') WHERE tenant_id = $1"""
+    await execute(dsn, turn, acme.tenant_id)
+
+    problem(await store(client, decision_id), 422, "invalid_request")
+
+
+async def test_an_empty_text_cannot_be_stored(client: AsyncClient, dsn: str, acme: Caller) -> None:
+    """As it is recorded of messages that nothing was found in."""
+    decision_id = await refuse(client, "bees")
+    empty = "UPDATE gate_decisions SET content = '' WHERE tenant_id = $1"
+    await execute(dsn, empty, acme.tenant_id)
+
+    assert problem(await store(client, decision_id), 409, "not_storable")["reason"] == "not_kept"
+
+
+async def test_a_verdict_that_goes_meanwhile_is_not_found(
+    client: AsyncClient, runtime: Runtime, acme: Caller
+) -> None:
+    decision_id = await refuse(client, "bees")
+    async with runtime.database.begin(acme.tenant_id) as db:
+        decisions = DecisionRepository(db, Access(acme.tenant_id))
+        await decisions.get(decision_id)
+        ok(await client.delete("/users/ana", params={"hard": True, "confirm": True}))
+        with pytest.raises(DecisionNotFoundError):
+            await decisions.note_stored(decision_id, "mem_1")
 
 
 async def test_a_near_duplicate_is_kept_beside_what_it_repeats(client: AsyncClient) -> None:

@@ -31,6 +31,7 @@ ALTER TABLE sessions DROP COLUMN taught, DROP COLUMN forked_from, DROP COLUMN op
 ALTER TABLE blocks DROP COLUMN session_id;
 ALTER TABLE messages DROP COLUMN copied_from, DROP COLUMN searched_text;
 ALTER TABLE saver_checkpoints DROP COLUMN thread_id;
+ALTER TABLE gate_decisions DROP COLUMN request;
 DROP TABLE sign_in_codes;
 DROP TABLE injected_contexts, model_answers, daily_counts, evaluation_results;
 ALTER TABLE context_injections DROP COLUMN used_at, DROP COLUMN used_estimated_at;

@@ -267,6 +267,7 @@ class DraftWriter:
             source=SOURCE,
             accepted=draft.event in STORED or draft.event == "DELETE",
             reasons=draft.reasons,
+            request=self._asked(draft),
             memory_id=draft.memory_id,
             event=draft.event,
             evidence=draft.evidence,
@@ -299,36 +300,44 @@ class DraftWriter:
         proposed = draft.proposed
         base = dict(self._request.base if draft.base is None else draft.base)
         metadata = base.pop("metadata_", {}) | {"extractor": self._extractor}
-        begins = proposed.valid_from
-        if begins is None and draft.event in {"SUPERSEDE", "MERGE"} and not proposed.takes_effect:
-            begins = self._begins(draft)
         columns = {
             "tenant_id": self._request.principal.tenant_id,
             "memory_id": draft.memory_id,
             "content": draft.content.text,
             "content_hash": draft.content.content_hash,
             "memory_type": proposed.memory_type,
-            # What was over when it was said stays true of the past, and is the value of nothing.
-            "attribute": None if proposed.is_past else proposed.attribute,
-            "tier": "short" if draft.owner.scope == "session" else "long",
             "source": SOURCE,
             "source_id": draft.owner.session_id,
-            "source_error": proposed.source_error,
             "evidence": list(draft.evidence),
             "speaker": draft.quotes,
             "said_at": proposed.said_at,
             "confidence": proposed.confidence,
-            "visibility": "members",
             "external_id": None,
-            "valid_from": begins,
-            "valid_to": None if proposed.is_past else proposed.valid_to,
             "expected_valid_days": proposed.expected_valid_days,
-            "expires_at": None,
             "embedding": draft.content.vector,
             "embedding_model": self._model,
             "creator": self._request.principal.key_id,
         }
-        return columns | asdict(draft.owner) | base | {"metadata_": metadata}
+        return columns | asdict(draft.owner) | base | self._asked(draft) | {"metadata_": metadata}
+
+    def _asked(self, draft: Draft) -> dict[str, Any]:
+        """The columns that are kept with a verdict too."""
+        proposed = draft.proposed
+        begins = proposed.valid_from
+        if begins is None and draft.event in {"SUPERSEDE", "MERGE"} and not proposed.takes_effect:
+            begins = self._begins(draft)
+        base = self._request.base if draft.base is None else draft.base
+        columns = {
+            # What was over when it was said stays true of the past, and is the value of nothing.
+            "attribute": None if proposed.is_past else proposed.attribute,
+            "tier": "short" if draft.owner.scope == "session" else "long",
+            "visibility": "members",
+            "valid_from": begins,
+            "valid_to": None if proposed.is_past else proposed.valid_to,
+            "expires_at": None,
+            "source_error": proposed.source_error,
+        }
+        return columns | {name: base[name] for name in columns.keys() & base.keys()}
 
 
 def _newest(*times: datetime | None) -> datetime | None:

@@ -13,7 +13,7 @@ from app.identity.tenants.access import Access, Principal
 from app.language.text.normal_forms import content_hash
 from app.memory.memories.duplicates import archive_expired
 from app.memory.memories.errors import DuplicateMemoryError, InvalidValidityError
-from app.memory.memories.gate import Gate, GateReason, Proposal, verdict_row
+from app.memory.memories.gate import KEPT_FIELDS, Gate, GateReason, Proposal, verdict_row
 from app.memory.memories.models import Memory
 from app.memory.memories.record_repository import MemoryChange, rewrite, snapshot
 from app.memory.memories.repository import MemoryRepository
@@ -140,6 +140,7 @@ def amendment_verdict(
         source=row.source,
         accepted=not reasons,
         reasons=reasons,
+        request={name: changes.get(name, getattr(row, name)) for name in KEPT_FIELDS},
         memory_id=row.memory_id,
         event=event,
         evidence=changes.get("evidence", row.evidence),

@@ -65,7 +65,7 @@ class NotStorableError(ConflictError):
         "stored": "It was stored already.",
         "sensitive": "It held something sensitive, so its text was not kept.",
         "too_long": "It is too long for a memory; a longer text belongs into documents.",
-        "not_kept": "Its text was not kept whole.",
+        "not_kept": "Its text was not kept whole, or not who may see it in the project.",
     }
 
     def __init__(self, decision_id: str, reason: Obstacle) -> None:

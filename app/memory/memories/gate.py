@@ -8,7 +8,8 @@ decision never holds anything sensitive.
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from typing import Any, Literal
+from datetime import datetime
+from typing import Any, Final, Literal
 
 from pydantic import JsonValue
 
@@ -260,16 +261,30 @@ STORED = "STORED"
 Obstacle = Literal["accepted", "stored", "sensitive", "too_long", "not_kept"]
 
 
+KEPT_FIELDS: Final = (
+    "attribute", "tier", "visibility", "valid_from", "valid_to", "expires_at", "source_error",
+)  # fmt: skip
+"""What is recorded, beside its text and owner, of a memory that was refused."""
+
+
 def obstacle(
-    verdict: str, event: str | None, codes: Collection[str], content: str | None
+    verdict: str,
+    event: str | None,
+    codes: Collection[str],
+    content: str | None,
+    scope: str,
+    request: Mapping[str, Any] | None,
 ) -> Obstacle | None:
     """Why the text of a recorded verdict cannot be stored after all; None where it can."""
+    whole = bool(content) and len(content or "") <= RECORDED_CHARACTERS
+    # Nobody knows of older verdicts whether all members of the project may see the text.
+    private = scope == "project" and request is None
     obstacles: dict[Obstacle, bool] = {
         "accepted": verdict != "rejected",
         "stored": event == STORED,
         "sensitive": "sensitive" in codes,
         "too_long": "too_long" in codes,
-        "not_kept": content is None or len(content) > RECORDED_CHARACTERS,
+        "not_kept": not whole or private,
     }
     return next((name for name, there in obstacles.items() if there), None)
 
@@ -282,6 +297,7 @@ def verdict_row(
     source: str,
     accepted: bool,
     reasons: Sequence[GateReason] = (),
+    request: Mapping[str, Any] | None = None,
     memory_id: str | None = None,
     event: str | None = None,
     evidence: Sequence[str] = (),
@@ -293,6 +309,7 @@ def verdict_row(
     Args:
         owner: names user, agent, session, project and scope.
         reasons: every broken rule; none for a refused statement means that it was known already.
+        request: the columns that the memory would have; `KEPT_FIELDS` of a refused one are kept.
         memory_id: the memory it made, changed or repeats.
         event: what became of it; when left out, REJECT for a refused statement.
         evidence: ids of the messages that support it.
@@ -308,6 +325,7 @@ def verdict_row(
         "reasons": [asdict(reason) for reason in reasons],
         # A secret in any field keeps all of them out of the record.
         "content": None if "sensitive" in codes else _recorded(content),
+        "request": None if accepted or _UNKEPT & set(codes) else _kept_fields(request),
         "user_id": owner["user_id"],
         "agent_id": owner["agent_id"],
         "session_id": owner["session_id"],
@@ -320,6 +338,21 @@ def verdict_row(
         "job_id": job_id,
         "extraction_id": extraction_id,
         "actor": principal.key_id,
+    }
+
+
+_UNKEPT: Final = {"sensitive", "too_long"}
+"""Codes of texts that are not stored after all: nothing is kept to store them with."""
+
+
+def _kept_fields(request: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if request is None:
+        return None
+    given = {name: request.get(name) for name in KEPT_FIELDS}
+    return {
+        name: value.isoformat() if isinstance(value, datetime) else value
+        for name, value in given.items()
+        if value is not None
     }
 
 

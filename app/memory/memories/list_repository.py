@@ -269,7 +269,8 @@ class DecisionRepository:
         """Note that a refused text is this memory now.
 
         Raises:
-            NotStorableError: it was noted before, or the verdict is gone.
+            NotStorableError: it was noted before.
+            DecisionNotFoundError: the verdict is gone.
 
         """
         noted = await self._db.scalar(
@@ -284,6 +285,7 @@ class DecisionRepository:
             .execution_options(synchronize_session=False)
         )
         if noted is None:
+            await self.get(decision_id)
             raise NotStorableError(decision_id, "stored")
 
     async def decision_counts(self, equal: Mapping[str, Any]) -> dict[str, int]:

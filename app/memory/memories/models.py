@@ -22,7 +22,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, BIT, JSONB
 from sqlalchemy.orm import Mapped, mapped_column, synonym
 
-from app.memory.memories.gate import obstacle
+from app.memory.memories.gate import Obstacle, obstacle
 from app.platform.database.base import Base, Id, Searched, TenantOwned, Timed
 
 
@@ -339,11 +339,20 @@ class GateDecision(TenantOwned, Base):
     extraction_id: Mapped[str | None] = mapped_column("run_id", Id)
     actor: Mapped[str | None] = mapped_column(Id)
     create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
+    # What a refused memory would have had besides; null in verdicts of earlier releases.
+    request: Mapped[dict[str, Any] | None] = mapped_column(JSONB(none_as_null=True))
 
     @property
     def storable(self) -> bool:
         """Whether its text was refused and can be stored after all."""
-        return obstacle(self.verdict, self.event, self.codes, self.content) is None
+        return self.obstacle is None
+
+    @property
+    def obstacle(self) -> Obstacle | None:
+        """Why its text cannot be stored after all."""
+        return obstacle(
+            self.verdict, self.event, self.codes, self.content, self.scope, self.request
+        )
 
 
 class ContextInjection(TenantOwned, Base):

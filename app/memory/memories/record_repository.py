@@ -286,7 +286,7 @@ class RecordRepository:
         await self._db.execute(
             update(GateDecision)
             .where(GateDecision.tenant_id == self._tenant_id, GateDecision.memory_id == chosen)
-            .values(content=None)
+            .values(content=None, request=None)
             .execution_options(synchronize_session=False)
         )
         # Kept answers: those of these users, and those without a user.

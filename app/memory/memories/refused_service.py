@@ -1,14 +1,14 @@
 """Storing by hand what the gate refused: past the rules that the verdict names, and no others."""
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Principal
-from app.memory.memories.errors import NotStorableError
-from app.memory.memories.gate import obstacle
+from app.memory.memories.errors import InvalidValidityError, NotStorableError
 from app.memory.memories.list_repository import DecisionRepository
 from app.memory.memories.models import GateDecision
 from app.memory.memories.save_service import SaveService
@@ -41,21 +41,23 @@ class RefusedTextService:
         """Remember the text of a refusal for whom it was said, as sure as what a person saves.
 
         The memory names the verdict in `source_id`, its messages in `evidence`, and the rules in
-        its metadata. A near duplicate is kept beside the memory that it repeats. Safe to retry
-        with `key`; without one a repetition is refused.
+        its metadata. It has the visibility, tier, attribute, times and, as a correction, the
+        mistake that were asked for. A near duplicate is kept beside the memory that it repeats.
+        Safe to retry with `key`; without one a repetition is refused.
 
         Raises:
             DecisionNotFoundError: there is none for this caller.
-            NotStorableError: nothing was refused, it was stored before, or its text is not kept.
+            NotStorableError: nothing was refused, it was stored before, or its text is not kept,
+                nor, of one for a project, who may see it.
+            InvalidValidityError: it would end before it begins.
             GateRejectedError: it breaks a rule that the verdict does not name.
             What `SaveService.add` raises besides.
 
         """
         async with self._work.read(principal, key) as db:
             decision = await DecisionRepository(db, principal.access).get(decision_id)
-        reason = obstacle(decision.verdict, decision.event, decision.codes, decision.content)
-        if reason is not None:
-            raise NotStorableError(decision_id, reason)
+        if decision.obstacle is not None:
+            raise NotStorableError(decision_id, decision.obstacle)
 
         async def note(db: AsyncSession, memory: MemoryRead) -> RefusedStored:
             decisions = DecisionRepository(db, principal.access)
@@ -74,6 +76,12 @@ def _body(decision: GateDecision, body: RefusedStore) -> MemoryCreate:
         name: getattr(decision, name)
         for name in ("user_id", "agent_id", "session_id", "project_id", "scope")
     }
+    kept = dict(decision.request or {})
+    begin, end = kept.get("valid_from"), kept.get("valid_to")
+    if begin and end and datetime.fromisoformat(begin) >= datetime.fromisoformat(end):
+        raise InvalidValidityError
+    if body.memory_type != "correction":
+        kept.pop("source_error", None)
     return MemoryCreate(
         messages=decision.content or "",
         memory_type=body.memory_type,
@@ -85,4 +93,5 @@ def _body(decision: GateDecision, body: RefusedStore) -> MemoryCreate:
         infer=False,
         on_duplicate="allow",
         **owner,
+        **kept,
     )

@@ -104,7 +104,7 @@ _VERDICT: Final = {
     "decision_id": "text", "verdict": "text", "codes": "varchar[]", "reasons": "jsonb",
     "content": "text", "user_id": "text", "agent_id": "text", "session_id": "text",
     "project_id": "text", "scope": "text", "memory_id": "text", "source": "text", "event": "text",
-    "evidence": "varchar[]", "actor": "text",
+    "evidence": "varchar[]", "actor": "text", "request": "jsonb",
 }  # fmt: skip
 
 WRITE: Final = f"""

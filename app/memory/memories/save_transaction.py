@@ -189,13 +189,15 @@ class SaveTransaction:
         }
 
     def _verdict(self, candidate: SaveCandidate) -> dict[str, Any]:
+        accepted = candidate.event in {"ADD", "SUPERSEDE"}
         return verdict_row(
             self.principal,
             owner=self.owner.columns(),
             content=candidate.content,
             source=self.body.source,
-            accepted=candidate.event in {"ADD", "SUPERSEDE"},
+            accepted=accepted,
             reasons=candidate.reasons,
+            request=None if accepted else self._row(candidate, self.body.valid_from),
             memory_id=candidate.memory_id or candidate.duplicate_of,
             event=candidate.event,
             evidence=self.body.evidence,
