@@ -11,7 +11,7 @@ from httpx import AsyncClient
 from app.governance.statistics.rollup import Rollup
 from app.governance.statistics.schemas import MemoryStatisticsQuery
 from app.governance.statistics.service import MOST_AGENTS, StatisticsService
-from app.identity.usage.count_repository import DailyCountRepository
+from app.identity.usage.count_repository import DailyCountRepository, DailySum
 from app.platform.work.unit import Work
 from app.runtime import Runtime
 from tests.support.api import append, execute, fields, ok, problem, save, search
@@ -134,8 +134,13 @@ async def test_the_busiest_agents_are_shown(
     client: AsyncClient, runtime: Runtime, acme: Caller, agents: int
 ) -> None:
     async with runtime.database.begin(acme.tenant_id) as db:
-        await DailyCountRepository(db, acme.tenant_id).add(
-            {(TODAY, "search", f"agent-{number}", "5"): number for number in range(1, agents + 1)}
+        await DailyCountRepository(db, acme.tenant_id).replace(
+            TODAY,
+            ("search",),
+            [
+                DailySum(TODAY, "search", f"agent-{number}", "5", number)
+                for number in range(1, agents + 1)
+            ],
         )
 
     items = (await stats(client, "effect", group_by="agent"))["items"]

@@ -12,13 +12,24 @@ import pytest
 from app.identity.usage.activity import Activity
 from app.identity.usage.count_repository import DailyCountRepository, DailySum
 from app.runtime import Runtime
+from tests.support.api import execute
 from tests.support.databases import served
+from tests.support.locks import committing, until_somebody_waits
 from tests.support.patience import PATIENCE
 from tests.support.tenants import Caller
 
 ROOT = Path(__file__).parents[2]
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 DAY = date(2026, 3, 1)
+
+
+AGENTS = """INSERT INTO agents (tenant_id, agent_id, agent_name)
+    SELECT $1, unnest($2::text[]), 'An agent'"""
+
+
+@pytest.fixture(autouse=True)
+async def agents(dsn: str, acme: Caller) -> None:
+    await execute(dsn, AGENTS, acme.tenant_id, ["a", "b", "c", "d", "written"])
 
 
 async def counted(runtime: Runtime, caller: Caller) -> dict[tuple[str, str, str], int]:
@@ -70,6 +81,54 @@ async def test_counts_wait_up_to_the_limit(runtime: Runtime, acme: Caller) -> No
 
     found = {agent: number for (_, agent, _), number in (await counted(runtime, acme)).items()}
     assert found == {"a": 2, "b": 1, "d": 1}
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [(4, {"a": 2, "b": 1, "c": 1}), (3, {"a": 2, "b": 1, "c": 1}), (2, {"a": 2, "b": 1, "": 1})],
+    ids=["below", "at", "above"],
+)
+async def test_what_a_tenant_counts_beyond_its_places_is_of_no_agent(
+    runtime: Runtime, acme: Caller, other: Caller, limit: int, expected: dict[str, int]
+) -> None:
+    activity = Activity(runtime.database, waiting=4, of_one_tenant=limit)
+    for agent in ("a", "b", "c", "a"):
+        activity.note(acme.tenant_id, agent, "context", NOON, 0.1, hit=None)
+    activity.note(other.tenant_id, None, "context", NOON, 0.1, hit=None)
+
+    await activity.flush(everything=True)
+
+    found = {agent: number for (_, agent, _), number in (await counted(runtime, acme)).items()}
+    assert (found, len(await counted(runtime, other))) == (expected, 1)
+
+
+async def test_agents_that_do_not_exist_are_counted_as_none(
+    runtime: Runtime, acme: Caller, other: Caller, dsn: str
+) -> None:
+    """Also one that another tenant has, and several of them together with look-ups of none."""
+    await execute(dsn, AGENTS, other.tenant_id, ["theirs"])
+    activity = Activity(runtime.database)
+    for agent in ("a", "theirs", "invented", "gone", None):
+        activity.note(acme.tenant_id, agent, "context", NOON, 0.1, hit=None)
+
+    await activity.flush(everything=True)
+
+    assert await counted(runtime, acme) == {("context", "a", "200"): 1, ("context", "", "200"): 4}
+
+
+async def test_a_write_waits_for_the_erasure_of_an_agent(
+    runtime: Runtime, acme: Caller, dsn: str
+) -> None:
+    activity = Activity(runtime.database)
+    activity.note(acme.tenant_id, "a", "context", NOON, 0.1, hit=None)
+    erase = f"DELETE FROM agents WHERE agent_id = 'a' AND tenant_id = '{acme.tenant_id}'"
+    async with committing(dsn, erase) as eraser:
+        writing = asyncio.create_task(activity.flush(everything=True))
+        await until_somebody_waits(dsn, eraser)
+
+    await writing
+
+    assert await counted(runtime, acme) == {("context", "", "200"): 1}
 
 
 async def test_a_write_takes_some_tenants_and_the_next_the_others(

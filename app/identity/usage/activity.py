@@ -27,6 +27,10 @@ WAITING: Final = 10_000
 """Most different counts that wait to be written, some 3 MB: reached only while the database is
 unavailable. What comes on top goes uncounted, which is better than unbounded growth."""
 
+OF_ONE_TENANT: Final = 500
+"""Most different counts under agents that wait of one tenant, so that none takes the places of all.
+What comes on top is counted under no agent, of which there are at most 34 counts a day."""
+
 Lookup = Literal["search", "context"]
 
 
@@ -38,15 +42,17 @@ class Activity:
         database: Database,
         *,
         waiting: int = WAITING,
+        of_one_tenant: int = OF_ONE_TENANT,
         tenants: int = TENANTS_PER_FLUSH,
         pause: float = PAUSE,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         """Write to `database` every `pause` seconds, so many tenants at once; let so many counts
-        wait.
+        wait, and so many under agents of one tenant.
         """
         self._database = database
         self._most_waiting = waiting
+        self._of_one_tenant = of_one_tenant
         self._tenants_per_flush = tenants
         self._pause = pause
         self._clock = clock
@@ -69,7 +75,8 @@ class Activity:
 
         Args:
             tenant_id: whose.
-            agent_id: of the agent it was for, if it was for one.
+            agent_id: of the agent it was for, if it was for one; whether there is one is looked
+                up when the count is written.
             what: a search, or a context.
             at: when.
             seconds: from its beginning to its answer.
@@ -114,8 +121,11 @@ class Activity:
                 raise
 
     def _add(self, tenant_id: str, key: DailyKey, count: int = 1) -> None:
-        counts = self._counts.get(tenant_id)
-        if counts is not None and key in counts:
+        counts = self._counts.get(tenant_id, {})
+        day, name, _, label = key
+        if key not in counts and len(counts) >= self._of_one_tenant:
+            key = (day, name, "", label)
+        if key in counts:
             counts[key] += count
         elif self._waiting >= self._most_waiting:
             self._uncounted += count

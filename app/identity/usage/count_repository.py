@@ -23,23 +23,39 @@ class DailySum(NamedTuple):
     number: int
 
 
-def _upsert(count: str) -> TextClause:
+_GIVEN: Final = """unnest(CAST(:days AS date[]), CAST(:names AS text[]), CAST(:agents AS text[]),
+            CAST(:labels AS text[]), CAST(:counts AS int8[]))
+            AS given(day, name, agent_id, label, count)"""
+
+_OF_AGENTS: Final = f"""(
+            SELECT day, name, label, COALESCE(agent.agent_id, '') AS agent_id,
+                CAST(sum(count) AS int8) AS count
+            FROM {_GIVEN} LEFT JOIN (
+                SELECT agent_id FROM agents
+                WHERE tenant_id = :tenant_id AND agent_id = ANY(CAST(:agents AS text[]))
+                ORDER BY agent_id FOR KEY SHARE
+            ) AS agent USING (agent_id)
+            GROUP BY day, name, label, agent.agent_id
+        ) AS given"""
+"""What is given, with that of agents which do not exist as of none. The lock makes an erasure of an
+agent wait, which deletes its counts then, or this statement, which finds no agent then."""
+
+
+def _upsert(source: str, count: str) -> TextClause:
     # One order of locks everywhere, so that two processes cannot wait for each other.
     return text(
         f"""
         INSERT INTO daily_counts AS known (tenant_id, day, name, agent_id, label, count)
-        SELECT :tenant_id, new.day, new.name, new.agent_id, new.label, new.count
-        FROM unnest(CAST(:days AS date[]), CAST(:names AS text[]), CAST(:agents AS text[]),
-            CAST(:labels AS text[]), CAST(:counts AS int8[]))
-            AS new(day, name, agent_id, label, count)
-        ORDER BY new.day, new.name, new.agent_id, new.label
+        SELECT :tenant_id, given.day, given.name, given.agent_id, given.label, given.count
+        FROM {source}
+        ORDER BY given.day, given.name, given.agent_id, given.label
         ON CONFLICT (tenant_id, day, name, agent_id, label) DO UPDATE SET count = {count}
         """
     )
 
 
-_ADD: Final = _upsert("known.count + excluded.count")
-_SET: Final = _upsert("excluded.count")
+_ADD: Final = _upsert(_OF_AGENTS, "known.count + excluded.count")
+_SET: Final = _upsert(_GIVEN, "excluded.count")
 
 
 class DailyCountRepository:
@@ -50,7 +66,9 @@ class DailyCountRepository:
         self._tenant_id = tenant_id
 
     async def add(self, counts: Mapping[DailyKey, int]) -> None:
-        """Add to the counts; one statement. Not safe to repeat."""
+        """Add to the counts, with those of agents that do not exist under none; one statement. Not
+        safe to repeat.
+        """
         await self._send(_ADD, [DailySum(*key, count) for key, count in counts.items()])
 
     async def replace(self, day: date, names: Sequence[str], counts: Iterable[DailySum]) -> None:
