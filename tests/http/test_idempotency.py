@@ -115,6 +115,18 @@ REQUESTS: dict[str, tuple[dict[str, Any] | None, dict[str, Any] | None]] = {
         {"history_id": "{history_id}", "reason": "Again."},
     ),
     "/v1/memories/{memory_id}/feedback": ({"rating": "wrong"}, {"rating": "helpful"}),
+    "/v1/memories/decisions/{decision_id}/store": (
+        {"memory_type": "fact"},
+        {"memory_type": "preference"},
+    ),
+    "/v1/feedback/used": (
+        {"session_id": "{session_id}", "memory_ids": ["mem_1"]},
+        {"session_id": "{session_id}", "memory_ids": ["mem_2"]},
+    ),
+    "/v1/evaluations": (
+        {"name": "before", "dataset": "questions", "metrics": {"recall": 0.7}},
+        {"name": "after", "dataset": "questions", "metrics": {"recall": 0.7}},
+    ),
     "/v1/tools/{name}/call": (
         {"session_id": "{session_id}", "arguments": {"content": "She keeps bees."}},
         {"session_id": "{session_id}", "arguments": {"content": "She keeps goats."}},
@@ -151,7 +163,7 @@ INDEPENDENT = VARIANTS.keys() | {
     "/v1/graph/entities/{entity_id}/aliases", "/v1/blocks", "/v1/blocks/{block_id}/append",
     "/v1/blocks/{block_id}/insert", "/v1/memories", "/v1/memories/{memory_id}/feedback",
     "/v1/tools/{name}/call", "/v1/webhooks", "/v1/webhooks/{webhook_id}/rotate-secret",
-    "/v1/webhooks/{webhook_id}/test",
+    "/v1/webhooks/{webhook_id}/test", "/v1/feedback/used", "/v1/evaluations",
     "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
 }  # fmt: skip
 

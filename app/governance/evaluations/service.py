@@ -38,7 +38,6 @@ class EvaluationService:
 
         Raises:
             KeyRestrictedError: the key is bound to a user or an agent.
-            MemoryDisabledError: writing is switched off everywhere.
 
         """
         _refuse_restricted(principal)
@@ -49,7 +48,7 @@ class EvaluationService:
             fingerprint=_fingerprint(body),
             actor=principal.key_id,
         )
-        async with self._work.write(principal, key) as unit:
+        async with self._work.write(principal, key, while_disabled=True) as unit:
             await EvaluationRepository(unit.db, principal.tenant_id).add(result, most=self._most)
             shown = unit.answer(_shown(result), 201)
         log.info("evaluation_stored", evaluation_id=result.evaluation_id)

@@ -346,12 +346,18 @@ class GraphService:
         query: EntityQuery | RelationQuery | NeighbourQuery | GraphSearchQuery,
     ) -> None:
         """Let the next read find what pending refreshes will change: of the owner that the request
-        or the key names, else of any.
+        or the key names, else of any. A bound key brings forward its own alone.
         """
-        user_id = query.user_id or principal.access.user_id
+        access = principal.access
+        user_id = query.user_id or access.user_id
         owners = (("project", query.project_id), ("user", user_id), ("agent", query.agent_id))
-        keys = [key_of((scope, scope_id)) for scope, scope_id in owners if scope_id is not None]
-        await hasten(self._work, principal, GRAPH_REFRESH, keys[0] if keys else None)
+        named = [(scope, scope_id) for scope, scope_id in owners if scope_id is not None]
+        if access.user_id is not None or access.agent_id is not None:
+            own = {("user", access.user_id), ("agent", access.agent_id)}
+            named = [owner for owner in named if owner in own]
+            if not named:
+                return
+        await hasten(self._work, principal, GRAPH_REFRESH, key_of(named[0]) if named else None)
 
     def _when(self, query: WhenQuery | RelationQuery) -> When:
         return When(query.as_of or query.known_at or self._now(), query.known_at)
