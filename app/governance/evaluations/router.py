@@ -20,7 +20,6 @@ from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page
-from app.platform.work.errors import MemoryDisabledError
 
 router = APIRouter(
     prefix="/v1/evaluations",
@@ -32,7 +31,7 @@ router = APIRouter(
 ServiceDep = Annotated[EvaluationService, provided(EvaluationService)]
 
 
-@router.post("", status_code=201, responses=responses_for(MemoryDisabledError, *IDEMPOTENCY_ERRORS))
+@router.post("", status_code=201, responses=responses_for(*IDEMPOTENCY_ERRORS))
 async def add_evaluation(
     body: EvaluationCreate, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> EvaluationRead:
