@@ -5,7 +5,7 @@ Where most memories of a bucket have short codes, one index holds all that the c
 code, the terms, the id. Of the whole bucket nothing else is read. Candidates are what is nearest by
 code, what has the rarest words of the query, every row without a code, and the sessions of the
 first of them. Their ranking is as ever, with the statistics of the whole bucket
-(`docs/decisions/0023`).
+(`docs/decisions/0024`).
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ from app.memory.memories.comparison_sql import (
 from app.memory.memories.search_sql import SearchPlan, bucket_table, current_source, features
 
 LARGE: Final = 1_500
-"""From so many rows with codes on candidates are chosen (`docs/decisions/0023`)."""
+"""From so many rows with codes on candidates are chosen (`docs/decisions/0024`)."""
 
 MOST_UNCODED: Final = 300
 """So many rows without a code are candidates beside; with more a bucket is ranked whole."""
