@@ -117,7 +117,15 @@ function LoadedPage({ name, route }: { name: PageName; route: Route }) {
     );
     return () => { gone = true; };
   }, [name]);
-  if (state.failed) return <p class="note problem" role="alert">{t("page_failed")}</p>;
+  if (state.failed) {
+    // A module that did not come is not asked for again by the same document.
+    return (
+      <div class="note problem" role="alert">
+        <p>{t("page_failed")}</p>
+        <button type="button" onClick={() => location.reload()}>{t("retry")}</button>
+      </div>
+    );
+  }
   if (state.page === null) return <Loading />;
   const Page = state.page;
   return (

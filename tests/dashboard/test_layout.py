@@ -33,6 +33,35 @@ async def test_pasted_key_signs_in_this_tab_alone(
     watch.check()
 
 
+@pytest.mark.parametrize("text", ["hello 👋", "kem_1_2\u200b3", "a key", "password"])
+async def test_what_is_no_key_signs_nobody_in(
+    browser: Browser, address: str, watch: Watch, text: str
+) -> None:
+    async with context_of(browser, address, None, watch) as context:
+        page = await context.new_page()
+        await page.goto("/dashboard")
+        await page.get_by_label("Key", exact=True).fill(text)
+        await page.get_by_role("button", name="Sign in").click()
+
+        await expect(page.get_by_role("alert")).to_contain_text("This is no key")
+        assert await page.evaluate("sessionStorage.getItem('kemem.key')") is None
+    watch.check()
+
+
+async def test_pasted_header_signs_in(
+    browser: Browser, address: str, acme: Caller, watch: Watch
+) -> None:
+    async with context_of(browser, address, None, watch) as context:
+        page = await context.new_page()
+        await page.goto("/dashboard#/keys")
+        await page.get_by_label("Key", exact=True).fill(f"Bearer {acme.key}")
+        await page.get_by_role("button", name="Sign in").click()
+
+        await expect(page.get_by_role("heading", level=1)).to_have_text("Keys")
+        await settled(page)
+    watch.check()
+
+
 async def test_signing_out_leaves_no_key(page: Page) -> None:
     await page.get_by_role("button", name="Sign out").click()
 

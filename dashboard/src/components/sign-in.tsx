@@ -5,8 +5,12 @@ import { t } from "../text";
 import { LanguageSwitch } from "./language-switch";
 import { Problem } from "./states";
 
+/** What a header can carry of a key; anything else would be told of as a service that does not answer. */
+const KEY = /^kem_\w+$/;
+
 export function SignIn() {
   const [key, setKey] = useState("");
+  const [isNoKey, setIsNoKey] = useState(false);
   const refusal = lastRefusal();
   const [before, after] = t("sign_in_text").split("{command}");
   return (
@@ -14,14 +18,17 @@ export function SignIn() {
       <form
         onSubmit={(event) => {
           event.preventDefault();
-          if (key.trim()) keepKey(key.trim());
+          const given = key.trim().replace(/^Bearer\s+/i, "");
+          setIsNoKey(!KEY.test(given));
+          if (KEY.test(given)) keepKey(given);
         }}
       >
         <h1>{t("title")}</h1>
         <LanguageSwitch />
-        <p>{before}<code>kemem tenants create</code>{after}</p>
+        <p>{before}<code>kemem keys create</code>{after}</p>
         <p>{t("sign_in_local")}</p>
-        {refusal && (
+        {isNoKey && <p class="note problem" role="alert">{t("sign_in_no_key")}</p>}
+        {refusal && !isNoKey && (
           <>
             <p><strong>{t("sign_in_refused")}</strong></p>
             <Problem problem={refusal} />
