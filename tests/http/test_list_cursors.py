@@ -26,6 +26,7 @@ BY_TIME = {
     "/v1/agents/{agent_id}/blocks": "agent_blocks",
     "/v1/blocks": "blocks",
     "/v1/erasures": "receipts",
+    "/v1/evaluations": "evaluations",
     "/v1/extractions": "extraction_runs",
     "/v1/folders": "folders",
     "/v1/folders/{folder_id}/files": "files",
