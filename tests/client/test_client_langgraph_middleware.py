@@ -18,10 +18,12 @@ from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.types import Command
 
+from app.runtime import Runtime
 from kemem import AsyncMemory, ConflictError, ConnectionFailedError, Memory
 from kemem.langgraph import KEY_USER, PER_RUN, KeMemMiddleware, session_id_of
 from kemem.openai_agents import KeMemSession
 from tests.support.tenants import Caller
+from tests.support.working import working
 
 Script = Callable[[list[BaseMessage]], AIMessage]
 
@@ -110,13 +112,16 @@ async def stored(memory: AsyncMemory, session: str) -> list[tuple[str, str]]:
     return [(one.role, one.content[:40]) for one in await memory.messages(session, None)]
 
 
-async def test_second_thread_knows_what_the_first_said(memory: AsyncMemory) -> None:
+async def test_second_thread_knows_what_the_first_said(
+    memory: AsyncMemory, runtime: Runtime, dsn: str
+) -> None:
     model = ScriptedModel(script=echo)
     agent = agent_of(memory, model)
     await agent.ainvoke(
         {"messages": [("user", "My dog is called Biscuit. 我住在慕尼黑。")]}, at("one")
     )
-    await memory.extract("one", wait=True)
+    async with working(runtime, dsn):
+        assert (await memory.extract("one", wait=True)).done
 
     await agent.ainvoke({"messages": [("user", "What is my dog called?")]}, at("two"))
 
