@@ -27,9 +27,9 @@ def message_of(item: Item) -> dict[str, Any]:
     if kind == "message" and item.get("role") in _ROLES and "content" in item:
         form = _form("message", item, "content", item["content"])
         form["role"] = _ROLES[item["role"]]
-    elif kind == "function_call":
+    elif kind == "function_call" and item.keys() >= {"call_id", "name", "arguments"}:
         form = _call(item)
-    elif kind == "function_call_output":
+    elif kind == "function_call_output" and item.keys() >= {"call_id", "output"}:
         form = _form("output", item, "output", item["output"])
         form |= {"role": "tool", "tool_call_id": item["call_id"]}
         del form["metadata"][MARK]["further"]["call_id"]

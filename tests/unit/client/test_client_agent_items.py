@@ -57,7 +57,10 @@ def test_item_comes_back_as_it_came(item: dict[str, Any]) -> None:
 @given(
     st.dictionaries(
         st.sampled_from(["role", "type", "content", "output", "call_id", "name", "arguments"]),
-        st.sampled_from(["user", "message", "function_call", "", "\x00", 1, None]) | st.text(),
+        st.sampled_from(
+            ["user", "message", "function_call", "function_call_output", "", "\x00", 1, None]
+        )
+        | st.text(),
     )
 )
 def test_any_dictionary_comes_back(item: dict[str, Any]) -> None:
