@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 from functools import cached_property
 from re import _constants as codes  # type: ignore[attr-defined] # what `re` parses is not public
-from re import _parser as parser  # type: ignore[attr-defined]
+from re import _parser as parser  # type: ignore[attr-defined] # nor is how it does
 from typing import Any
 
 
