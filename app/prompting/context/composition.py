@@ -131,11 +131,6 @@ def conversation_parts(
         raise WindowTooSmallError(budget, budget + max(missing, 1))
     # What was cleared is sent by nobody.
     sent = _window_tokens(scene, body) - window.cleared_tokens + window.trimmed.inserted
-    if body.messages is None:
-        # A request that is sent along with the steps that follow it was not counted.
-        pointer = scene.conversation.window.pointer
-        before = (one.message for one in window.shown if one.message.sequence_no <= pointer)
-        sent += sum(message.tokens for message in before)
     if window.left_out is not None:
         beside += window.left_out.section.tokens
     return ConversationParts(instructions, blocks, summary, window, known, beside, sent)

@@ -130,13 +130,33 @@ def read_numbers(
     found |= {row["sequence_no"] for row in inside if row["tool_call_id"] in calls}
     for call in filter(None, (step, waiting)):
         found |= {call, *(number for number in numbers("tool", inside) if number > call)}
+    return found | carried(rows, most), step
+
+
+def carried(rows: list[dict[str, Any]], most: int) -> set[int]:
+    """Numbers of the newest instructions of `rows` that take at most `most` tokens."""
+    found = set()
     for row in reversed([row for row in rows if row["role"] == "system"]):
         if row["event_type"] is None:
             most -= row["tokens"]
             if most < 0:
                 break
             found.add(row["sequence_no"])
-    return found, step
+    return found
+
+
+def counted(rows: list[dict[str, Any]], pointer: int, found: set[int], most: int) -> int:
+    """Tokens of a window as the session has them: the request that it begins inside of and
+    instructions from before it count, as they are shown.
+    """
+    before = rows[:pointer]
+    opening = {row["sequence_no"] for row in before if row["role"] == "user"} & found
+    numbers = opening | carried(before, most)
+    return sum(
+        row["tokens"]
+        for row in rows
+        if row["sequence_no"] > pointer or row["sequence_no"] in numbers
+    )
 
 
 def as_read(rows: list[dict[str, Any]], budget: int, first_read: int) -> list[dict[str, Any]]:
@@ -192,7 +212,7 @@ def requests(draw: st.DrawFn) -> tuple[Scene, ContextOptions]:
     row = {
         "session_id": "s", "tail": json.dumps(read), "in_context_from": pointer,
         "waiting": [waiting] if waiting else [], "stored": rows,
-        "counted": None, "window_tokens": sum(one["tokens"] for one in rows[pointer:]),
+        "counted": None, "window_tokens": counted(rows, pointer, found, policy.carried_tokens),
         "window_messages": len(rows) - pointer, "last_user_seq": 0, "summary_tokens": 0,
         "token_scale": draw(st.sampled_from([1.0, 1.25])), "user_name": None, "profile": {},
         "user_profile": None, "project_profile": None, "in_project": False,
