@@ -1,9 +1,8 @@
-import { useState } from "preact/hooks";
-
 import { get, type Page } from "../../api";
+import { filtersOf, OpenById } from "../../components/list-head";
 import { Table } from "../../components/table";
 import { Time } from "../../components/time";
-import { go, href, replace } from "../../routing";
+import { href } from "../../routing";
 import type { Session } from "../../shapes";
 import { number } from "../../text";
 import { t } from "../../text/conversation";
@@ -12,29 +11,11 @@ import { label } from "../../text/labels";
 const FILTERS = ["user_id", "agent_id", "project_id", "session_type", "status"] as const;
 
 export function ConversationList({ query }: { query: URLSearchParams }) {
-  const [id, setId] = useState("");
-  const filters = Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? ""]));
-  const change = (event: Event) => {
-    const form = new FormData(event.currentTarget as HTMLFormElement);
-    const chosen = FILTERS.map((name) => [name, String(form.get(name) ?? "").trim()] as const);
-    replace(href("conversation", [], Object.fromEntries(chosen)));
-  };
+  const [filters, change] = filtersOf("conversation", FILTERS, query);
   const texts = [["user_id", t("user")], ["agent_id", t("agent")], ["project_id", t("project")], ["session_type", t("kind")]] as const;
   return (
     <>
-      <form
-        class="filters"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (id.trim()) go(href("conversation", [id.trim()]));
-        }}
-      >
-        <label>
-          {t("open_id")}
-          <input type="text" required value={id} onInput={(event) => setId(event.currentTarget.value)} />
-        </label>
-        <button type="submit">{t("open")}</button>
-      </form>
+      <OpenById page="conversation" title={t("open_id")} action={t("open")} />
       <form class="filters" onSubmit={(event) => event.preventDefault()} onChange={change}>
         {texts.map(([name, title]) => (
           <label key={name}>{title}<input type="text" name={name} value={filters[name] ?? ""} /></label>

@@ -1,9 +1,8 @@
-import { useState } from "preact/hooks";
-
 import { get, type Page } from "../../api";
+import { filtersOf, OpenById } from "../../components/list-head";
 import { Table } from "../../components/table";
 import { Time } from "../../components/time";
-import { go, href, replace } from "../../routing";
+import { href } from "../../routing";
 import { label } from "../../text/labels";
 import { t } from "../../text/people";
 
@@ -21,27 +20,10 @@ export interface User {
 const FILTERS = ["agent_id", "external_id", "status"] as const;
 
 export function UserList({ query }: { query: URLSearchParams }) {
-  const [id, setId] = useState("");
-  const filters = Object.fromEntries(FILTERS.map((name) => [name, query.get(name)]));
-  const change = (event: Event) => {
-    const form = new FormData(event.currentTarget as HTMLFormElement);
-    replace(href("people", [], Object.fromEntries(FILTERS.map((name) => [name, String(form.get(name) ?? "").trim()]))));
-  };
+  const [filters, change] = filtersOf("people", FILTERS, query);
   return (
     <>
-      <form
-        class="filters"
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (id.trim()) go(href("people", [id.trim()]));
-        }}
-      >
-        <label>
-          {t("open_id")}
-          <input type="text" required value={id} onInput={(event) => setId(event.currentTarget.value)} />
-        </label>
-        <button type="submit">{t("open")}</button>
-      </form>
+      <OpenById page="people" title={t("open_id")} action={t("open")} />
       <form class="filters" onSubmit={(event) => event.preventDefault()} onChange={change}>
         <label>
           {t("all_agents")}
