@@ -9,6 +9,7 @@ COPY requirements.txt .
 RUN /opt/kemem/bin/pip install --no-cache-dir --require-hashes -r requirements.txt
 COPY . .
 RUN /opt/kemem/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \
+    && /opt/kemem/bin/python scripts/install_local_model.py \
     && /opt/kemem/bin/pip uninstall --yes pip setuptools
 
 FROM python:3.11-slim

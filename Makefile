@@ -39,6 +39,7 @@ $(READY): requirements-dev.txt pyproject.toml
 		-r requirements-dev.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		--no-build-isolation --editable .
+	@$(BIN)/python scripts/install_local_model.py
 	@touch $(READY)
 	@echo "Installed."
 

@@ -170,8 +170,8 @@ def _read(package: str) -> tuple["Tokenizer", npt.NDArray[np.int16]]:
     if spec is None or not spec.submodule_search_locations:
         raise ConfigurationError(
             f"The local embedder needs the package {package!r}, which is not installed: "
-            "install the service again with `make`. It has no wheel for Linux on ARM; there, "
-            "set MEMORY_EMBEDDING_MODEL to openai/<model>."
+            "install the service again with `make install`, or set MEMORY_EMBEDDING_MODEL to "
+            "openai/<model>."
         )
     folder = Path(spec.submodule_search_locations[0])
     weights = folder / "weights" / f"{MODEL}_{DIMENSION}.safetensors"

@@ -109,7 +109,7 @@ def sys_path() -> Iterator[list[str]]:
 
 
 def test_a_missing_package_says_how_to_mend_it():
-    with pytest.raises(ConfigurationError, match=r"with `make`.*openai/<model>"):
+    with pytest.raises(ConfigurationError, match=r"with `make install`.*openai/<model>"):
         WordLlamaEmbedder.load("wordllama_that_is_not_there")
 
 
