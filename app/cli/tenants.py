@@ -6,6 +6,7 @@ from typing import Annotated, Literal
 
 import typer
 
+from app.cli.first_key import first_key_command
 from app.cli.opening import open_tenant_service, run
 from app.cli.options import DataDirOption, JsonOption, settings_with
 from app.console import print_json, print_record, print_table
@@ -28,6 +29,9 @@ tenants_cli = typer.Typer(
 keys_cli = typer.Typer(
     help="Who may call: make, list and revoke keys.", no_args_is_help=True, add_completion=False
 )
+
+
+keys_cli.command("first")(first_key_command)
 
 
 class Scope(StrEnum):

@@ -6,7 +6,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
 
+import typer
 import uvloop
 
 from app.cli.opening import open_urls
@@ -22,7 +25,19 @@ from app.worker import worker_of
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def worker_command() -> None:
+ALIVE_SECONDS = 10.0
+"""How often the file of `--alive-file` is touched."""
+
+
+def worker_command(
+    alive_file: Annotated[
+        Path | None,
+        typer.Option(
+            help="Touch this file every 10 seconds while the worker runs, for a health check.",
+            show_default=False,
+        ),
+    ] = None,
+) -> None:
     """Do the background work alone, beside any number of services and other workers.
 
     It needs DATABASE_URL: the embedded PostgreSQL belongs to `kemem serve`, which has a worker
@@ -40,15 +55,17 @@ def worker_command() -> None:
             "kemem worker needs DATABASE_URL: the embedded PostgreSQL belongs to `kemem serve`, "
             "which works off jobs on its own (MEMORY_WORKER_CONCURRENCY at a time)."
         )
+    if alive_file is not None:
+        _touch(alive_file)
     with (
         # Cancelled means: stopped by a signal before there was anything to drain.
         suppress(asyncio.CancelledError),
         asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner,
     ):
-        runner.run(_work(settings))
+        runner.run(_work(settings, alive_file))
 
 
-async def _work(settings: Settings) -> None:
+async def _work(settings: Settings, alive_file: Path | None) -> None:
     stopping = _Stopping()
     with stopping.listening():
         async with (
@@ -59,13 +76,33 @@ async def _work(settings: Settings) -> None:
             worker = worker_of(runtime, urls.serving)
             working = asyncio.create_task(worker.run())
             print(f"KeMem {VERSION} worker is ready.", flush=True)
+            alive = asyncio.create_task(_keep_touching(alive_file)) if alive_file else None
             try:
                 await stopping.wait(worker)
                 await worker.drain(timedelta(seconds=settings.shutdown_seconds))
             finally:
-                working.cancel()
-                with suppress(asyncio.CancelledError):
-                    await working
+                for task in filter(None, (working, alive)):
+                    task.cancel()
+                    with suppress(asyncio.CancelledError):
+                        await task
+
+
+async def _keep_touching(path: Path) -> None:
+    while True:
+        await asyncio.sleep(ALIVE_SECONDS)
+        # A check that finds the file too old says more than a worker that ends.
+        with suppress(OSError):
+            path.touch()  # noqa: ASYNC240 (one small call)
+
+
+def _touch(path: Path) -> None:
+    """Raises ConfigurationError."""
+    try:
+        path.touch()
+    except OSError as error:
+        raise ConfigurationError(
+            f"--alive-file: {path} cannot be written: {error.strerror}."
+        ) from error
 
 
 class _Stopping:

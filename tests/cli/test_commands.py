@@ -3,25 +3,21 @@
 import json
 import os
 import socket
-import subprocess
 from contextlib import chdir
-from pathlib import Path
-from urllib.parse import quote
 
 import pytest
-import yaml
 from cli_support import kemem
 from typer.testing import CliRunner
 
 from app.cli.failures import sentence_for
 from app.cli.main import COMMANDS, cli, load_command
-from app.settings import Settings, variable
 from app.version import VERSION
 
 CALLS = (
     (), ("serve",), ("migrate",), ("tenants",), ("tenants", "create"), ("tenants", "list"),
     ("tenants", "enable"), ("tenants", "disable"),
-    ("keys",), ("keys", "create"), ("keys", "list"), ("keys", "revoke"), ("purge",),
+    ("keys",), ("keys", "create"), ("keys", "first"), ("keys", "list"), ("keys", "revoke"),
+    ("worker",), ("purge",),
     ("reembed",), ("reread",), ("demo",), ("eval",), ("calibrate",),
     ("import-conversations",), ("openapi",), ("version",),
 )  # fmt: skip
@@ -156,64 +152,6 @@ def test_a_demo_without_a_service_says_what_to_run():
     done = CliRunner().invoke(cli, ["demo", "--key", "kem_a_b", "--url", "http://127.0.0.1:1"])
     assert done.exit_code == 1
     assert "make run" in done.stderr
-
-
-def test_compose_hands_every_setting_on():
-    text = (Path(__file__).parents[2] / "docker-compose.yml").read_text()
-    wanted = {variable(name) for name in Settings.model_fields}
-    # The service in a container has a database and an address of its own.
-    fixed = {"DATABASE_URL", "MEMORY_HOST", "MEMORY_PORT", "MEMORY_DATA_DIR"}
-    # It has two logins.
-    fixed |= {"MEMORY_MIGRATION_URL", "MEMORY_ALLOW_OWNER_LOGIN"}
-    # A worker of its own does the work there.
-    assert "    MEMORY_WORKER_ENABLED: ${MEMORY_WORKER_ENABLED:-false}\n" in text
-    fixed |= {"MEMORY_WORKER_ENABLED"}
-    assert [one for one in sorted(wanted - fixed) if f"    {one}: ${{{one}:-}}\n" not in text] == []
-    assert "    MEMORY_HOST: 0.0.0.0\n" in text
-    assert '    MEMORY_PORT: "8000"\n' in text
-
-
-@pytest.fixture
-def compose_logins(tmp_path):
-    """What Compose runs before everything else, with the volumes in a folder; their passwords."""
-    compose = yaml.safe_load((Path(__file__).parents[2] / "docker-compose.yml").read_text())
-    service = compose["services"]["logins"]
-    [script] = service["command"]
-    for login in ("owner", "serving"):
-        (tmp_path / "logins" / login).mkdir(parents=True)
-
-    def run(password=""):
-        subprocess.run(
-            [*service["entrypoint"], script.replace("$$", "$")],
-            env={"PATH": os.defpath, "ROOT": str(tmp_path), "POSTGRES_PASSWORD": password},
-            check=True,
-        )
-        kept = [tmp_path / "logins" / login / "password" for login in ("owner", "serving")]
-        assert [one.stat().st_mode & 0o777 for one in kept] == [0o444, 0o444]
-        return [one.read_text() for one in kept]
-
-    return run
-
-
-def test_compose_makes_the_passwords_of_two_logins_once(compose_logins):
-    owner, serving = compose_logins()
-
-    assert owner != serving
-    assert min(len(owner), len(serving)) >= 32
-    assert quote(owner + serving, safe="") == owner + serving
-    assert compose_logins() == [owner, serving]
-    assert compose_logins("chosen") == ["chosen", serving]
-
-
-def test_compose_keeps_the_password_of_a_database_that_is_there(compose_logins, tmp_path):
-    version = tmp_path / "var/lib/postgresql/18/docker/PG_VERSION"
-    version.parent.mkdir(parents=True)
-    version.write_text("18")
-
-    owner, serving = compose_logins()
-
-    assert owner == "kemem"
-    assert len(serving) >= 32
 
 
 def test_looking_something_up_makes_no_database(folder):

@@ -1,6 +1,7 @@
 """`kemem` with DATABASE_URL: it migrates when told, and refuses to guess."""
 
 import asyncio
+import os
 import signal
 import socket
 import subprocess
@@ -11,6 +12,7 @@ import asyncpg
 import httpx
 import pytest
 from cli_support import (
+    KEMEM,
     Service,
     assert_counted_together,
     environment,
@@ -138,6 +140,51 @@ async def test_several_workers_serve_one_port_and_drain(dsn, folder):
             assert service.stop(signal.SIGTERM) == 0
             with pytest.raises(httpx.TransportError):
                 httpx.get(f"{service.address}/livez", trust_env=False)
+
+    await asyncio.to_thread(play)
+
+
+async def test_first_key_is_made_once_and_kept(dsn, folder):
+    env = {"DATABASE_URL": served(dsn), "MEMORY_DATA_DIR": str(folder / "kept")}
+
+    def play():
+        quiet = kemem("keys", "first", "--quiet", cwd=folder, env=env)
+        assert (quiet.returncode, quiet.stdout) == (0, ""), quiet.stderr
+        kept = folder / "kept" / "key"
+        assert kept.stat().st_mode & 0o777 == 0o600
+        for _ in range(2):
+            shown = kemem("keys", "first", cwd=folder, env=env)
+            assert (shown.returncode, shown.stderr) == (0, "")
+            assert shown.stdout == kept.read_text()
+        with serving(folder / "used", env=env) as service:
+            eventually(service.is_ready)
+            answer = httpx.get(
+                f"{service.address}/v1/memories?user_id=ana",
+                headers={"Authorization": f"Bearer {shown.stdout.strip()}"},
+                trust_env=False,
+            )
+            assert answer.status_code == 200
+
+    await asyncio.to_thread(play)
+
+
+async def test_worker_touches_a_file_while_it_runs(dsn, folder):
+    alive = folder / "alive"
+    words = [*KEMEM, "worker", "--alive-file", str(alive)]
+    env = environment({"DATABASE_URL": served(dsn)})
+
+    def play():
+        worker = subprocess.Popen(words, cwd=folder, env=env)
+        try:
+            eventually(alive.exists)
+            os.utime(alive, (0, 0))
+            eventually(lambda: alive.stat().st_mtime > 0)
+        finally:
+            worker.terminate()
+            assert worker.wait() == 0
+        refused = kemem("worker", "--alive-file", folder / "no" / "file", cwd=folder, env=env)
+        assert refused.returncode == 2
+        assert "--alive-file" in refused.stderr
 
     await asyncio.to_thread(play)
 

