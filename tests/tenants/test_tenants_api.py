@@ -180,6 +180,7 @@ class TestTenants:
             "embedding": "wordllama", "model": "rules", "graph": False, "processors": [],
             "summary_model": "extractive", "profile_model": "rules", "forgetting": {},
             "rate_limits": {}, "daily_calls": 0, "daily_tokens": 0,
+            "extraction_prompt": "Colours alone.",
         }  # fmt: skip
         assert ok(await operator.patch(place, json={"config": known}))["config"] == known
 
@@ -193,6 +194,20 @@ class TestTenants:
                 assert fault["location"] == ["body", "config"]
                 assert f"{name} must be a setting" in fault["detail"]
         assert ok(await operator.get(place))["config"] == known
+
+    async def test_a_prompt_for_extraction_may_have_8000_characters(
+        self, operator: AsyncClient
+    ) -> None:
+        made = (await operator.post("/tenants", json={"tenant_name": "Acme"})).json()
+        place = f"/tenants/{made['tenant_id']}"
+        for prompt in ("记" * 8000, "a" * 7999):
+            config = {"extraction_prompt": prompt}
+            assert ok(await operator.patch(place, json={"config": config}))["config"] == config
+        for wrong in ("a" * 8001, 5, ["a"]):
+            response = await operator.patch(place, json={"config": {"extraction_prompt": wrong}})
+            [fault] = problem(response, 422, "invalid_request")["errors"]
+            assert fault["location"] == ["body", "config"]
+            assert "extraction_prompt must be" in fault["detail"]
 
 
 class TestKeys:

@@ -11,7 +11,7 @@ from app.identity.agents.repository import AgentRepository
 from app.identity.agents.schemas import AgentCreate, AgentEquip, AgentPatch, AgentQuery, AgentRead
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
-from app.identity.tenants.schemas import forgetting_fault
+from app.identity.tenants.schemas import PROMPT_LENGTH, forgetting_fault
 from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.language.llm.model_catalogue import ModelCatalogue, ProfilerCatalogue, SummariserCatalogue
 from app.platform.database.base import new_id
@@ -19,8 +19,6 @@ from app.platform.values.fields import ENABLED
 from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
-
-PROMPT_LENGTH = 8000
 
 
 class AgentService:

@@ -83,10 +83,13 @@ Status = Annotated[
 
 
 SETTINGS: Final = (
-    "embedding", "model", "graph", "summary_model", "profile_model", "processors", FORGETTING,
-    RATE_LIMITS, "daily_calls", "daily_tokens",
+    "embedding", "model", "extraction_prompt", "graph", "summary_model", "profile_model",
+    "processors", FORGETTING, RATE_LIMITS, "daily_calls", "daily_tokens",
 )  # fmt: skip
 """What a tenant's config may have."""
+
+PROMPT_LENGTH: Final = 8000
+"""Most characters of `extraction_prompt`, of a tenant or an agent."""
 
 
 def _known(config: dict[str, Any]) -> dict[str, Any]:
@@ -103,6 +106,13 @@ def _quotas(config: dict[str, Any]) -> dict[str, Any]:
         value = config.get(name, 0)
         if type(value) is not int or not 0 <= value <= LARGEST_INTEGER:
             raise ValueError(f"{name} must be a whole number, 0 for no limit")
+    return config
+
+
+def _prompt(config: dict[str, Any]) -> dict[str, Any]:
+    prompt = config.get("extraction_prompt")
+    if prompt is not None and not (isinstance(prompt, str) and len(prompt) <= PROMPT_LENGTH):
+        raise ValueError(f"extraction_prompt must be a text of at most {PROMPT_LENGTH} characters")
     return config
 
 
@@ -128,10 +138,12 @@ Config = Annotated[
     Document,
     AfterValidator(_known),
     AfterValidator(_quotas),
+    AfterValidator(_prompt),
     AfterValidator(_rates),
     AfterValidator(_forgetting),
     Field(
-        description="`embedding`: handle of the tenant's embedder. `daily_calls`, "
+        description="`embedding`: handle of the tenant's embedder. `extraction_prompt`: "
+        "instructs what extracts memories for agents that say nothing of it. `daily_calls`, "
         "`daily_tokens`: most that chat models may be used in a day, 0 for no limit. "
         "`rate_limits`: requests in a minute, 0 for no limit: `read`, `write` and `model` of the "
         "tenant, `key_read`, `key_write` and `key_model` of each key. "

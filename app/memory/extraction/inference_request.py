@@ -112,7 +112,7 @@ def inference_run(
         reading=ExtractionRequest(
             turns,
             signals_of(found.turns, rules.signal_window),
-            instructions(body.prompt, config),
+            instructions(body.prompt, config, principal.config),
             scopes.names,
             handed_over=len(turns) == 1,
         ),

@@ -51,7 +51,9 @@ def model_for(catalogue: ModelCatalogue, *configs: Mapping[str, Any]) -> Extract
 
 
 def instructions(given: str | None, *configs: Mapping[str, Any]) -> str | None:
-    """The caller's own instructions to the extractor, else the agent's."""
+    """The caller's own instructions to the extractor, else those of the first of `configs` that
+    has some.
+    """
     if given is not None:
         return given
     prompts = (config.get("extraction_prompt") for config in configs)

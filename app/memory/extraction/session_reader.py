@@ -114,7 +114,7 @@ class UnreadMessages:
         reading = ExtractionRequest(
             self.turns,
             frozenset(job.signals),
-            instructions(job.payload.get("prompt"), self.config),
+            instructions(job.payload.get("prompt"), self.config, self.principal.config),
             self.scopes.names,
             self.recalled,
             ended=self.whole and not summary and bool(job.payload.get("end")),

@@ -201,7 +201,7 @@ def _request(
         )
         for passage in passages
     ]
-    guidance = instructions(job.payload.get("prompt"), config)
+    guidance = instructions(job.payload.get("prompt"), config, principal.config)
     return RunRequest(
         principal=principal,
         context=EvidenceContext(turns, scopes),

@@ -7,6 +7,7 @@ from typing import Any, ClassVar
 import pytest
 from httpx import AsyncClient
 
+from app.identity.tenants.schemas import TenantPatch
 from app.memory.extraction.snapshot_repository import BESIDES
 from tests.support.api import append, every_page, execute, ok, problem, save
 from tests.support.chat_behaviours import (
@@ -27,6 +28,7 @@ from tests.support.chat_behaviours import (
 )
 from tests.support.openai_server import refusal
 from tests.support.patience import PATIENCE
+from tests.support.tenants import tenants
 from tests.support.working import extracted, make_due, over
 
 REPLY = {"role": "assistant", "content": "I see."}
@@ -799,6 +801,22 @@ class TestInference:
 
         assert chat.requests[-1].body["model"] == "other"
         assert "Colours alone." in str(chat.requests[-1].body["messages"])
+
+    async def test_the_tenant_instructs_where_the_agent_says_nothing(
+        self, client, chat, worker, model_runtime
+    ):
+        config = {"extraction_prompt": "Weather alone."}
+        await tenants(model_runtime).patch(client.tenant_id, TenantPatch(config=config))
+        own = {"agent_id": "own", "agent_name": "Own", "config": {"extraction_prompt": "Mine."}}
+        ok(await client.post("/agents", json=own), 201)
+        for agent, said in ((None, "Weather alone."), ("own", "Mine.")):
+            chat.script(remembers())
+            body = {"messages": "I like tea.", "user_id": f"ana-{agent}", "agent_id": agent}
+            await client.post("/memories", json=body)
+            assert said in str(chat.requests[-1].body["messages"])
+        chat.script(remembers())
+        await read(client, "I like tea.", REPLY)
+        assert "Weather alone." in str(chat.requests[-1].body["messages"])
 
 
 class TestOneRun:
