@@ -40,6 +40,7 @@ from app.identity.usage.service import ModelNames, UsageService
 from app.identity.users.service import UserService
 from app.integrations.langgraph.service import SaverService
 from app.integrations.langgraph.thread_service import SaverThreadService
+from app.integrations.mem0.service import Mem0Service
 from app.language.keyless.reconciler import RulesReconciler
 from app.language.llm.errors import UnknownModelError
 from app.memory.extraction.inference_request import InferenceRules
@@ -87,6 +88,7 @@ from app.prompting.tools.handlers import ToolHandlers
 from app.prompting.tools.service import ToolService
 from app.prompting.tools.toolset import TOOLS
 from app.runtime import Runtime
+from app.settings import Settings
 
 Service = TypeVar("Service")
 
@@ -256,6 +258,7 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
     {
         Probe: _probe,
         Processing: lambda _, at: at.processing,
+        Settings: lambda _, at: at.settings,
         # Identity.
         Identification: lambda _, at: at.identification,
         RateLimits: lambda _, at: at.rate_limits,
@@ -383,6 +386,12 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         SaverService: lambda _, at: SaverService(at.work, auto_create=at.settings.auto_create),
         SaverThreadService: lambda _, at: SaverThreadService(
             at.work, auto_create=at.settings.auto_create
+        ),
+        Mem0Service: lambda factory, at: Mem0Service(
+            at.work,
+            factory.get(InferenceService),
+            factory.get(MemoryService),
+            factory.get(SearchService),
         ),
     }
 )

@@ -39,6 +39,8 @@ from app.identity.usage.router import router as usage
 from app.identity.users.router import router as users
 from app.integrations.dashboard.router import router as dashboard
 from app.integrations.langgraph.router import router as saver
+from app.integrations.mem0.dialect_router import Dialect, token_as_bearer
+from app.integrations.mem0.router import router as mem0
 from app.memory.extraction.router import router as extraction
 from app.memory.feedback.router import router as feedback
 from app.memory.graph.router import router as graph
@@ -141,6 +143,9 @@ ROUTERS = (
     dashboard,
 )
 
+# Mounted: each has its own errors and its own document, at `openapi.json` below its path.
+DIALECTS = {"/mem0": Dialect("mem0's API", (mem0,), token_as_bearer)}
+
 
 class State(TypedDict):
     services: Factory
@@ -178,6 +183,8 @@ def create_app(
     for router in ROUTERS:
         app.include_router(router)
     app.include_router(health.router)
+    for path, dialect in DIALECTS.items():
+        app.mount(path, dialect)
     openapi.install_page(app)
     problems.install(app)
     openapi.install_document(app, *KEY_ERRORS)

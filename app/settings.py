@@ -9,6 +9,7 @@ with a sentence that says how to mend it.
 import base64
 import os
 from collections.abc import Mapping
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, Self
 from urllib.parse import SplitResult, urlsplit
@@ -134,6 +135,7 @@ class Settings(BaseSettings):
     data_dir: Path | None = None
     host: str = "127.0.0.1"
     port: Annotated[int, Ge(0), Le(65535)] = 8000
+    mem0_api: bool | None = None
     workers: Annotated[int, Ge(0), Le(64)] = 1
     max_connections: Annotated[int, Ge(10), Le(100_000)] = 800
     request_seconds: Annotated[int, Ge(1), Le(3600)] = 300
@@ -276,9 +278,25 @@ class Settings(BaseSettings):
         return self.database_url is None
 
     @property
+    def serves_mem0(self) -> bool:
+        """Whether mem0's clients are answered: by default where only this machine can reach the
+        service, which then runs its own PostgreSQL.
+        """
+        if self.mem0_api is not None:
+            return self.mem0_api
+        return self.embedded and (self.host == "localhost" or _is_loopback(self.host))
+
+    @property
     def secret_keys(self) -> list[str]:
         """What encrypts secrets, and behind it what may still decrypt them."""
         return [] if self.secret_key is None else _parts(self.secret_key)
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def metrics_folder() -> Path | None:

@@ -332,3 +332,19 @@ class TestSecrets:
             {"MEMORY_RANK_W_SCOPE": "1"}, {"MEMORY_WORKERS": "hunter2"},
         ):  # fmt: skip
             assert "hunter2" not in refusal(**SECRETS, **fault)
+
+
+class TestMem0:
+    def test_its_clients_are_served_where_only_this_machine_reaches_the_service(self) -> None:
+        external = "postgresql://kemem@db.example/kemem"
+
+        assert load().serves_mem0
+        assert load(MEMORY_HOST="localhost").serves_mem0
+        assert load(MEMORY_HOST="::1").serves_mem0
+        assert not load(MEMORY_HOST="0.0.0.0").serves_mem0
+        assert not load(MEMORY_HOST="memory.example").serves_mem0
+        assert not load(DATABASE_URL=external).serves_mem0
+
+    def test_the_setting_decides_where_it_is_given(self) -> None:
+        assert load(MEMORY_HOST="0.0.0.0", MEMORY_MEM0_API="true").serves_mem0
+        assert not load(MEMORY_MEM0_API="false").serves_mem0

@@ -40,7 +40,7 @@ IMPORT_BYTES = 1024 * 1024
 """What a part of an import may have beyond other requests: a message that was as large as a request
 comes back with its vectors."""
 
-KEYED = "/v1/"
+KEYED = ("/v1/", "/mem0/")
 """What takes a key."""
 
 Identify = Callable[[Request], Awaitable[object]]
@@ -235,6 +235,9 @@ def _report(scope: Scope, status: int, seconds: float) -> None:
     # The template of the route, never the path itself: that holds ids.
     route: Any = scope.get("route")
     name = getattr(route, "path", None) or "unmatched"
+    # A mounted application knows its routes without the path that it is mounted at.
+    outer = scope.get("app_root_path", "")
+    name = scope.get("root_path", "").removeprefix(outer) + name if route else name
     method = scope["method"] if scope["method"] in _METHODS else "OTHER"
     counted = _COUNTED.get((method, name, status))
     if counted is None:

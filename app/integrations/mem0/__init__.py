@@ -1,0 +1,1 @@
+"""The dialect of mem0's hosted API, as its unmodified clients speak it."""

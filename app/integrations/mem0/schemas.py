@@ -1,0 +1,190 @@
+"""Requests of mem0's clients as they cross HTTP.
+
+Fields that have no counterpart here are read all the same: `unused` says which of them were given,
+so that an answer can say what it did not use.
+"""
+
+from collections.abc import Iterator
+from typing import Annotated, Any, Self
+
+from pydantic import Field, JsonValue, model_validator
+from typing_extensions import override
+
+from app.memory.memories.schemas import BATCH, Content, SaidMessage
+from app.platform.values.fields import Id, Metadata, Schema, example
+
+TOP_K = 100
+PAGE_SIZE = 200
+LISTED_FIELDS = 100
+
+Filters = dict[str, JsonValue]
+Moment = int | float | str
+TopK = Annotated[int, Field(ge=1, le=TOP_K)]
+FieldNames = Annotated[list[str], Field(max_length=LISTED_FIELDS)]
+
+ENTITY_IDS = ("user_id", "agent_id", "app_id", "run_id")
+
+
+class ClientQuery(Schema):
+    """What clients of 1.x put into the query of every request."""
+
+    org_id: str | None = None
+    project_id: str | None = None
+
+
+class Entities(Schema):
+    """Ids of a request, which older clients write beside `filters` and newer ones into it."""
+
+    user_id: Id | None = None
+    agent_id: Id | None = None
+    app_id: Id | None = None
+    run_id: Id | None = None
+    filters: Filters | None = None
+
+    @property
+    def named(self) -> Iterator[tuple[str, str]]:
+        """Each id beside `filters`."""
+        return ((name, value) for name in ENTITY_IDS if (value := getattr(self, name)) is not None)
+
+
+class ClientBody(Schema):
+    """What clients add to bodies and nothing here depends on."""
+
+    org_id: str | None = None
+    project_id: str | None = None
+    source: str | None = None
+    version: str | None = None
+    output_format: str | None = None
+    api_version: str | None = None
+
+
+class AddRequest(Entities, ClientBody):
+    model_config = example(
+        messages=[{"role": "user", "content": "I moved to Lisbon."}], user_id="ana"
+    )
+
+    messages: (
+        Content | SaidMessage | Annotated[list[SaidMessage], Field(min_length=1, max_length=BATCH)]
+    )
+    metadata: Metadata | None = None
+    infer: bool = True
+    async_mode: bool | None = None
+    custom_instructions: str | None = Field(
+        default=None, max_length=8000, description="With `infer`: instructions to the extractor."
+    )
+    agent_custom_instructions: str | None = None
+    includes: str | None = Field(default=None, max_length=2000)
+    excludes: str | None = Field(default=None, max_length=2000)
+    timestamp: Moment | None = Field(default=None, description="When it was said.")
+    observation_date: Moment | None = Field(default=None, description="As `timestamp`.")
+    observation_datetime: Moment | None = Field(default=None, description="As `timestamp`.")
+    expiration_date: str | None = Field(default=None, description="Last day on which it counts.")
+    immutable: bool | None = None
+    structured_data_schema: dict[str, Any] | None = None
+    custom_categories: list[Any] | None = None
+    enable_graph: bool | None = None
+    timezone: str | None = None
+
+    @property
+    def unused(self) -> list[str]:
+        """Names of given fields that change nothing here."""
+        names = ["custom_categories", "agent_custom_instructions", "enable_graph", "timezone"]
+        if not self.infer:
+            names += ["custom_instructions", "includes", "excludes"]
+        return [name for name in names if getattr(self, name)]
+
+
+class Narrowing(Entities, ClientBody):
+    """What searches and lists share."""
+
+    categories: list[str] | None = None
+    metadata: Filters | None = None
+    show_expired: bool = False
+    latest_only: bool | None = Field(
+        default=None, description="Replaced memories are never shown, whatever it says."
+    )
+    fields: FieldNames | None = Field(default=None, description="Only these fields of a memory.")
+    enable_graph: bool | None = None
+
+    @property
+    def unused(self) -> list[str]:
+        """Names of given fields that change nothing here."""
+        return ["enable_graph"] if self.enable_graph else []
+
+
+class SearchRequest(Narrowing):
+    model_config = example(query="Where does she live?", filters={"user_id": "ana"}, top_k=5)
+
+    query: str = Field(max_length=100_000)
+    top_k: TopK | None = Field(default=None, description="10 when left out.")
+    limit: TopK | None = Field(default=None, description="The same in older clients.")
+    threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+    rerank: bool | None = None
+    reference_date: Moment | None = None
+    keyword_search: bool | None = Field(
+        default=None, description="Words are always searched for too."
+    )
+    filter_memories: bool | None = None
+
+    @property
+    @override
+    def unused(self) -> list[str]:
+        names = ("enable_graph", "show_expired", "filter_memories")
+        return [name for name in names if getattr(self, name)]
+
+
+class SearchRequestV3(SearchRequest):
+    """As clients since 2.0 write it: ids are in `filters`."""
+
+    @model_validator(mode="after")
+    def _ids_in_filters(self) -> Self:
+        if names := [name for name, _ in self.named]:
+            raise ValueError(f"{', '.join(names)} must be in `filters`")
+        return self
+
+
+class ListRequest(Narrowing):
+    model_config = example(filters={"user_id": "ana"})
+
+    start_date: Moment | None = None
+    end_date: Moment | None = None
+    keywords: str | Filters | None = None
+    top_k: Annotated[int, Field(ge=1, le=PAGE_SIZE)] | None = None
+    limit: Annotated[int, Field(ge=1, le=PAGE_SIZE)] | None = None
+    page: Annotated[int, Field(ge=1)] | None = None
+    page_size: Annotated[int, Field(ge=1, le=PAGE_SIZE)] | None = None
+
+
+class PageQuery(ClientQuery):
+    page: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
+    page_size: Annotated[int, Field(ge=1, le=PAGE_SIZE)] | None = None
+
+
+class UpdateRequest(ClientBody):
+    model_config = example(text="She lives in Porto.")
+
+    text: Content | None = None
+    metadata: Metadata | None = None
+    timestamp: Moment | None = Field(default=None, description="Since when it holds.")
+    expiration_date: str | None = None
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if not self.model_fields_set & {"text", "metadata", "timestamp", "expiration_date"}:
+            raise ValueError("name text, metadata, timestamp or expiration_date")
+        return self
+
+
+class DeleteQuery(ClientQuery):
+    delete_linked: bool = False
+
+
+class DeleteAllQuery(ClientQuery):
+    user_id: str | None = None
+    agent_id: str | None = None
+    app_id: str | None = None
+    run_id: str | None = None
+    filters: str | None = Field(
+        default=None, description="An object as JSON, or as Python prints a dict."
+    )
+    metadata: str | None = Field(default=None, description="As `filters`.")
