@@ -65,7 +65,15 @@ def lines(_context: SerializationContext, value: Any) -> bytes:
     return b'{"type":"manifest","format":1}\n' + to_json(value, inf_nan_mode="constants")
 
 
-SCHEMA = schemathesis.openapi.from_dict(deepcopy(document()), config=CONFIG)
+def with_lines_as_objects() -> dict[str, Any]:
+    """The document with a line as the body of an import, so that rows are made up, not texts."""
+    changed = deepcopy(document())
+    body = changed["paths"]["/v1/import"]["post"]["requestBody"]["content"]
+    body[MEDIA_TYPE]["schema"] = body[MEDIA_TYPE]["schema"]["contentSchema"]
+    return changed
+
+
+SCHEMA = schemathesis.openapi.from_dict(with_lines_as_objects(), config=CONFIG)
 OPERATIONS = {
     operation.label: operation
     for operation in (result.ok() for result in SCHEMA.get_all_operations())
@@ -121,15 +129,6 @@ async def check(client: AsyncClient, case: Case, *further) -> None:
         reject()  # Longer than our client sends.
     response = await client.send(request)
     case.validate_response(response, checks=[*CHECKS, *further])
-
-
-def test_operation_ids_are_short_and_unique() -> None:
-    operations = [one for path in document()["paths"].values() for one in path.values()]
-    ids = [one["operationId"] for one in operations]
-
-    assert len(set(ids)) == len(ids) > 150
-    assert {"add_memory", "search_memories", "append_messages", "build_context"} <= set(ids)
-    assert not [one for one in ids if not one.islower() or "v1" in one or len(one) > 32]
 
 
 def test_the_document_was_read() -> None:

@@ -1,13 +1,100 @@
-"""Making the OpenAPI document takes a second, in which others are answered."""
+"""The OpenAPI document: what clients are generated from, and what /docs shows."""
 
 import asyncio
 import json
+import re
 import time
+from collections.abc import Iterator
 from contextlib import nullcontext
+from typing import Any
 
 from httpx import ASGITransport, AsyncClient
 
 from app.main import create_app
+from app.platform.http.problems import MEDIA_TYPE, Problem
+from tests.support.document import document
+
+OTHER_PRODUCTS = ("/mem0",)
+"""Their clients call these by path: no client of ours is generated from them."""
+
+VERB = re.compile(
+    r"(add|append|attach|build|call|cancel|compact|copy|decide|delete|derive|detach|end|export"
+    r"|extract|fork|get|import|insert|list|merge|prune|put|read|redeliver|redo|reingest|remove"
+    r"|reopen|replace|report|restore|retry|revoke|rewrite|rotate|run|search|split|store|supersede"
+    r"|sweep|test|transfer|trim|undo|update|upload|validate)(_[a-z]+)+"
+)
+PROBES = {"livez", "readyz", "metrics"}
+
+
+def operations() -> Iterator[tuple[str, dict[str, Any]]]:
+    for path, methods in document()["paths"].items():
+        if not path.startswith(OTHER_PRODUCTS):
+            for method, operation in methods.items():
+                yield f"{method.upper()} {path}", operation
+
+
+def test_operation_ids_are_names_of_methods() -> None:
+    ids = [operation["operationId"] for _, operation in operations()]
+
+    assert len(set(ids)) == len(ids) > 150
+    assert {"add_memory", "search_memories", "append_messages", "build_context"} <= set(ids)
+    assert not [one for one in set(ids) - PROBES if not VERB.fullmatch(one) or len(one) > 32]
+
+
+def test_tags_come_in_the_order_in_which_a_newcomer_needs_them() -> None:
+    tags = [tag["name"] for tag in document()["tags"]]
+
+    assert tags[:4] == ["memories", "sessions", "messages", "context"]
+    assert tags[-1] == "operations"
+    for name, operation in operations():
+        assert len(operation["tags"]) == 1, name
+        assert operation["tags"][0] in tags, name
+    assert all(tag["description"] for tag in document()["tags"])
+
+
+def test_every_error_has_an_example_with_its_code() -> None:
+    examples = document()["components"]["examples"]
+    for name, operation in operations():
+        for status, response in operation["responses"].items():
+            if int(status) < 400:
+                continue
+            shown = response["content"][MEDIA_TYPE]["examples"]
+            described = re.findall(r"`(\w+)`: ([^;]+)", response["description"])
+            problems = [
+                Problem.model_validate(
+                    examples[one["$ref"].removeprefix("#/components/examples/")]["value"]
+                )
+                for one in shown.values()
+            ]
+            assert [(one.code, one.title) for one in problems] == described, (name, status)
+            assert {one.status for one in problems} == {int(status)}, (name, status)
+    # Its own sentence, where that says nothing of the request.
+    assert "`KeMem-User`" in examples["ActingUserMismatch"]["value"]["detail"]
+
+
+def test_lines_of_an_export_are_a_text_for_generators() -> None:
+    """A generator that took them for one object could neither read an export nor send one."""
+    export = document()["paths"]["/v1/export"]["get"]["responses"]["200"]["content"]
+    body = document()["paths"]["/v1/import"]["post"]["requestBody"]["content"]
+    for content in (export, body):
+        schema = content["application/x-ndjson"]["schema"]
+        assert schema["type"] == "string"
+        assert "$ref" not in schema
+        assert schema["contentSchema"] == {"$ref": "#/components/schemas/ExportLine"}
+    assert "ExportLine" in document()["components"]["schemas"]
+    assert body["application/octet-stream"]["schema"]["format"] == "binary"
+
+
+async def test_root_leads_to_the_page() -> None:
+    app = create_app(nullcontext())
+    async with AsyncClient(transport=ASGITransport(app), base_url="http://test") as client:
+        root = await client.get("/")
+        assert (root.status_code, root.headers["Location"]) == (307, "docs")
+        assert (await client.get("/", follow_redirects=True)).url == "http://test/docs"
+        page = await client.get("/redoc")
+        for address in re.findall(r'(?:src|href|spec-url)="([^"]+)"', page.text):
+            assert (await client.get(address)).status_code == 200, address
+        assert "default-src 'self'" in page.headers["Content-Security-Policy"]
 
 
 async def test_the_document_is_made_beside_other_requests() -> None:

@@ -44,8 +44,20 @@ log = structlog.get_logger()
 
 router = APIRouter(prefix="/v1", tags=["exports"], responses=responses_for(*KEY_ERRORS))
 
-_LINES: dict[str, Any] = {"schema": {"$ref": "#/components/schemas/ExportLine"}}
+_LINES: Final[dict[str, Any]] = {
+    "schema": {
+        "type": "string",
+        "contentMediaType": MEDIA_TYPE,
+        "contentSchema": {"$ref": "#/components/schemas/ExportLine"},
+        "description": "One object per line.",
+    }
+}
+"""Text for a generator of clients; a line is no JSON document that it could read as a whole."""
 
+_BYTES: Final[dict[str, Any]] = {
+    "application/octet-stream": {"schema": {"type": "string", "format": "binary"}}
+}
+"""The same lines for generators that leave out a route with a body of a type unknown to them."""
 
 PIECE_BYTES: Final = 65_536
 """How much is sent at a time: small enough for a slow reader to take in time."""
@@ -124,7 +136,7 @@ async def export_rows(
 
 @router.post(
     "/import",
-    openapi_extra={"requestBody": {"required": True, "content": {MEDIA_TYPE: _LINES}}},
+    openapi_extra={"requestBody": {"required": True, "content": {MEDIA_TYPE: _LINES, **_BYTES}}},
     responses=responses_for(
         InvalidImportError,
         ImportConflictError,

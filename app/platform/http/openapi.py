@@ -4,20 +4,22 @@ FastAPI lets a route's error list replace its router's for the same status, give
 media type of answers, and promises a 422 shape of its own. A client that is generated from
 the document would stumble over each of these.
 
-The page and its assets come from an installed package: it works without the internet.
+The pages and their assets come from an installed package: they work without the internet.
 """
 
 import asyncio
+import re
 from collections.abc import Iterator
 from importlib.resources import files
+from inspect import Parameter, signature
 from pathlib import Path
 from threading import Lock
 from typing import Any, Final
 
 from fastapi import FastAPI
-from fastapi.openapi.docs import get_swagger_ui_html
+from fastapi.openapi.docs import get_redoc_html, get_swagger_ui_html
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 from starlette.staticfiles import StaticFiles
 
 from app.errors import DomainError, UnprocessableError
@@ -116,9 +118,12 @@ def install_document(app: FastAPI, *key_errors: type[DomainError]) -> None:
 
     def complete() -> dict[str, Any]:
         if app.openapi_schema is None:
-            document = plain()
+            document, known = plain(), _known_errors()
             for operation in _operations(document):
-                _complete(operation, key_errors)
+                _complete(operation, key_errors, known)
+            document["components"]["examples"] = {
+                _name(error): _problem_example(error) for error in sorted(known.values(), key=_name)
+            }
             _name_versions(document)
             schemas = document["components"]["schemas"] | _problem_schemas()
             document["components"]["schemas"] = dict(sorted(schemas.items()))
@@ -150,7 +155,11 @@ def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from path.values()
 
 
-def _complete(operation: dict[str, Any], key_errors: tuple[type[DomainError], ...]) -> None:
+def _complete(
+    operation: dict[str, Any],
+    key_errors: tuple[type[DomainError], ...],
+    known: dict[tuple[str, str], type[DomainError]],
+) -> None:
     responses: dict[str, dict[str, Any]] = operation["responses"]
     if _is_validation_of_fastapi(responses.get("422", {})):
         del responses["422"]
@@ -162,14 +171,64 @@ def _complete(operation: dict[str, Any], key_errors: tuple[type[DomainError], ..
         general.append(BodyTooLargeError)
     for status, response in responses_for(*general).items():
         here = responses.setdefault(str(status), {"description": ""})
-        described = [here["description"], *response["description"].split("; ")]
-        new = [part for part in described[1:] if part not in here["description"]]
-        here["description"] = "; ".join(part for part in [described[0], *new] if part)
+        described = f"{here['description']}; {response['description']}".split("; ")
+        here["description"] = "; ".join(dict.fromkeys(part for part in described if part))
     for status, response in responses.items():
         if int(status) >= 400:
-            schema = {"$ref": "#/components/schemas/Problem"}
-            response["content"] = {MEDIA_TYPE: {"schema": schema}}
+            response["content"] = {
+                MEDIA_TYPE: {
+                    "schema": {"$ref": "#/components/schemas/Problem"},
+                    "examples": {
+                        _name(known[one]): {"$ref": f"{_EXAMPLES}{_name(known[one])}"}
+                        for one in _CODE.findall(response["description"])
+                    },
+                }
+            }
+        for content in response.get("content", {}).values():
+            if "contentSchema" in content.get("schema", {}):
+                # The model of a line, for which FastAPI takes the whole answer.
+                content["schema"].pop("$ref", None)
     operation["responses"] = dict(sorted(responses.items()))
+
+
+_EXAMPLES: Final = "#/components/examples/"
+_CODE: Final = re.compile(r"`(\w+)`: ([^;]+)")
+"""A code and a title in the description of a response, as `responses_for` writes them."""
+
+
+def _known_errors() -> dict[tuple[str, str], type[DomainError]]:
+    """An error for each code and title; the one that every route may answer is the first choice."""
+    known: dict[tuple[str, str], type[DomainError]] = {}
+    first: tuple[type[DomainError], ...] = (*ALWAYS, BodyTooLargeError)
+    for error in (*first, *_concrete(DomainError)):
+        known.setdefault((error.code, error.title), error)
+    return known
+
+
+def _name(error: type[DomainError]) -> str:
+    return error.__name__.removesuffix("Error")
+
+
+def _concrete(base: type[DomainError]) -> Iterator[type[DomainError]]:
+    for error in base.__subclasses__():
+        if hasattr(error, "code"):
+            yield error
+        yield from _concrete(error)
+
+
+def _problem_example(error: type[DomainError]) -> dict[str, Any]:
+    """What an error looks like; with its own sentence if that says nothing of the request."""
+    asked = [one for one in signature(error).parameters.values() if one.default is Parameter.empty]
+    problem = Problem(
+        type=f"/problems/{error.code}",
+        title=error.title,
+        status=error.status,
+        detail=f"{error.title}." if asked else error().detail,  # type: ignore[call-arg]
+        instance="/v1/…",
+        code=error.code,
+        request_id="req_5b1f0c7d9a3e4f62",
+    )
+    return {"summary": error.title, "value": problem.model_dump(exclude_none=True)}
 
 
 def _name_versions(document: dict[str, Any]) -> None:
@@ -194,13 +253,22 @@ def _is_validation_of_fastapi(response: dict[str, Any]) -> bool:
 
 
 ASSETS = Path(str(files("fastapi_offline"))) / "static"
+_REDOC_HEADERS: Final = {
+    # Its footer would load a picture of its makers from their site.
+    "Content-Security-Policy": "default-src 'self'; script-src 'self' blob:; worker-src blob:; "
+    "style-src 'self' 'unsafe-inline'; img-src 'self' data:"
+}
 
 
 def install_page(app: FastAPI) -> None:
-    """Serve the page at /docs and its assets."""
+    """Serve the pages at /docs and /redoc with their assets; / leads to the first."""
     app.mount("/docs/assets", StaticFiles(directory=ASSETS), name="docs-assets")
     # FastAPI caches what it knows of an endpoint for ever: one that held `app` would keep it alive.
     title = f"{app.title} API"
+
+    @app.get("/", include_in_schema=False)
+    async def root() -> RedirectResponse:
+        return RedirectResponse("docs")
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> HTMLResponse:
@@ -217,3 +285,15 @@ def install_page(app: FastAPI) -> None:
                 "tryItOutEnabled": True,
             },
         )
+
+    @app.get("/redoc", include_in_schema=False)
+    async def redoc() -> HTMLResponse:
+        page = get_redoc_html(
+            openapi_url="/openapi.json",
+            title=title,
+            redoc_js_url="/docs/assets/redoc.standalone.js",
+            redoc_favicon_url="/docs/assets/favicon.png",
+            with_google_fonts=False,
+        )
+        page.headers.update(_REDOC_HEADERS)
+        return page
