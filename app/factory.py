@@ -40,6 +40,8 @@ from app.identity.usage.service import ModelNames, UsageService
 from app.identity.users.service import UserService
 from app.integrations.langgraph.service import SaverService
 from app.integrations.langgraph.thread_service import SaverThreadService
+from app.integrations.mcp.resource_service import McpResourceService
+from app.integrations.mcp.service import McpToolService
 from app.integrations.mem0.service import Mem0Service
 from app.language.keyless.reconciler import RulesReconciler
 from app.language.llm.errors import UnknownModelError
@@ -216,9 +218,8 @@ def _context(factory: Factory, at: Runtime) -> ContextService:
     )
 
 
-def _tools(factory: Factory, at: Runtime) -> ToolService:
-    blocks = factory.get(BlockEditService)
-    handlers = ToolHandlers(
+def _handlers(factory: Factory, at: Runtime) -> ToolHandlers:
+    return ToolHandlers(
         factory.get(SaveService),
         factory.get(MemoryService),
         factory.get(EditService),
@@ -227,11 +228,10 @@ def _tools(factory: Factory, at: Runtime) -> ToolService:
         factory.get(MessageService),
         factory.get(PassageSearchService),
         factory.get(ArchiveService),
-        blocks,
+        factory.get(BlockEditService),
         at.injections,
         at.now,
     )
-    return ToolService(at.work, handlers, blocks, at.counter)
 
 
 def _forgetting(_: Factory, at: Runtime) -> Forgetting:
@@ -364,7 +364,10 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         FileExtractService: lambda factory, at: FileExtractService(
             at.work, factory.get(Pipeline), at.models, _limits(at), at.now
         ),
-        ToolService: _tools,
+        ToolHandlers: _handlers,
+        ToolService: lambda factory, at: ToolService(
+            at.work, factory.get(ToolHandlers), factory.get(BlockEditService), at.counter
+        ),
         # Governance.
         Forgetting: _forgetting,
         ForgettingService: lambda factory, at: ForgettingService(
@@ -383,6 +386,19 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         ExportService: lambda _, at: ExportService(at.database, at.export_slots, at.now),
         ImportService: lambda _, at: ImportService(at.work),
         # Integrations.
+        McpToolService: lambda factory, at: McpToolService(
+            at.work,
+            factory.get(ToolHandlers),
+            factory.get(MemoryService),
+            factory.get(GraphService),
+            factory.get(ProfileService),
+            factory.get(ContextService),
+            at.counter,
+            at.now,
+        ),
+        McpResourceService: lambda factory, _: McpResourceService(
+            factory.get(ProfileService), factory.get(BlockService)
+        ),
         SaverService: lambda _, at: SaverService(at.work, auto_create=at.settings.auto_create),
         SaverThreadService: lambda _, at: SaverThreadService(
             at.work, auto_create=at.settings.auto_create

@@ -39,6 +39,7 @@ from app.identity.usage.router import router as usage
 from app.identity.users.router import router as users
 from app.integrations.dashboard.router import router as dashboard
 from app.integrations.langgraph.router import router as saver
+from app.integrations.mcp.router import router as mcp
 from app.integrations.mem0.dialect_router import Dialect, token_as_bearer
 from app.integrations.mem0.router import router as mem0
 from app.memory.extraction.router import router as extraction
@@ -142,6 +143,7 @@ ROUTERS = (
     tenants_router,
     keys_router,
     dashboard,
+    mcp,
 )
 
 # Mounted: each has its own errors and its own document, at `openapi.json` below its path.

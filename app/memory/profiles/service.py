@@ -318,6 +318,20 @@ class ProfileService:
         text = "\n".join(line.text for line in lines)
         return ProfileContextRead(text=text, user=shown, project=project)
 
+    async def text(self, principal: Principal, user_id: str) -> str:
+        """A user's profile as lines for a prompt, escaped; empty when nothing is known.
+
+        Raises:
+            UserNotFoundError: there is none for this caller.
+
+        """
+        async with self._work.read(principal) as db:
+            user = await UserRepository(db, principal.access).get(user_id)
+            owner: Owner = ("user", user.user_id)
+            found, rows = await _shown(db, principal.access, owner, principal.access.agent_id)
+        shown = user_profile(user.user_id, found, rows)
+        return "\n".join(line.text for line in user_lines(_rendered(rows), shown.instructions))
+
 
 async def _user_profile(db: AsyncSession, access: Access, user_id: str) -> UserProfileRead:
     return user_profile(user_id, *await _shown(db, access, ("user", user_id)))

@@ -40,7 +40,7 @@ IMPORT_BYTES = 1024 * 1024
 """What a part of an import may have beyond other requests: a message that was as large as a request
 comes back with its vectors."""
 
-KEYED = ("/v1/", "/mem0/")
+KEYED = ("/v1/", "/mem0/", "/mcp")
 """What takes a key."""
 
 Identify = Callable[[Request], Awaitable[object]]
@@ -114,7 +114,7 @@ class RequestMiddleware:
         async def send_with_id(message: Message) -> None:
             nonlocal status, started_answer
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status = int(message["status"])
                 started_answer = True
                 _complete(message["headers"], status, request_id)
                 message["headers"].extend(scope.get(HEADERS, ()))

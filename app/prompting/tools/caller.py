@@ -10,16 +10,18 @@ from typing_extensions import override
 
 from app.identity.tenants.access import Principal
 from app.platform.work.idempotency import IdempotencyKey
+from app.prompting.tools.errors import CallRefusedError
 from app.prompting.tools.tool_results import Budget, ToolResult
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCaller:
-    """The caller of a tool and its session; none of it comes from the model.
+    """The caller of a tool and its session, which no argument of the tool selects.
 
     Args:
         key_principal: the holder of the key.
-        principal: the same, restricted to the session's user, and never an admin.
+        session_id: None where a tool is called outside of a session, as a desktop does.
+        principal: the same, restricted to the user, and never an admin.
         project_id: the session's, when its user is a member.
         remembers: whether neither the agent nor the session keeps what is said out of memory.
         keep: makes the answer over HTTP from a tool's result.
@@ -28,14 +30,21 @@ class ToolCaller:
 
     key_principal: Principal
     principal: Principal
-    session_id: str
+    session_id: str | None
     user_id: str
-    agent_id: str
+    agent_id: str | None
     project_id: str | None
     remembers: bool
     budget: Budget
     key: IdempotencyKey | None
     keep: Callable[[ToolResult], BaseModel]
+
+    @property
+    def in_session(self) -> str:
+        """The session, for what cannot be done outside of one. Raises CallRefusedError."""
+        if self.session_id is None:
+            raise CallRefusedError("This can be done in a stored conversation alone.")
+        return self.session_id
 
 
 class ToolKey(IdempotencyKey):

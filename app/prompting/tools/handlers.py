@@ -157,10 +157,12 @@ class ToolHandlers:
             for hit in answer["results"]
         ]
         result = await paged(caller, lines, start, at, search, arguments.k, MEMORIES)
-        # What the model has seen, here as in a context, is not extracted again when it repeats it.
-        shown = [item["memory_id"] for item in result.data["items"]]
-        tenant_id = caller.principal.tenant_id
-        self._injections.note(tenant_id, caller.session_id, shown, self._now())
+        if caller.session_id is not None:
+            # What the model has seen, here as in a context, is not extracted again when it
+            # repeats it.
+            shown = [item["memory_id"] for item in result.data["items"]]
+            tenant_id = caller.principal.tenant_id
+            self._injections.note(tenant_id, caller.session_id, shown, self._now())
         return result
 
     async def _update(self, caller: ToolCaller, arguments: UpdateArguments) -> ToolResult:
@@ -210,7 +212,7 @@ class ToolHandlers:
     async def _refuse_other_agents(self, caller: ToolCaller, memory_id: str) -> None:
         """Raises MemoryNotFoundError."""
         memory = await self._memories.get(caller.principal, memory_id)
-        if memory.agent_id not in {None, caller.agent_id}:
+        if caller.agent_id is not None and memory.agent_id not in {None, caller.agent_id}:
             # Private to a different agent, and visible in its sessions only.
             raise MemoryNotFoundError(memory_id)
 
@@ -251,13 +253,13 @@ class ToolHandlers:
             )
         else:
             found = await self._messages.get(
-                caller.principal, caller.session_id, wanted, MessageSliceQuery()
+                caller.principal, caller.in_session, wanted, MessageSliceQuery()
             )
         return await read_text(
             found.total_length,
             message_text_result,
             found,
-            caller.session_id,
+            caller.session_id or found.session_id,
             arguments.offset,
             caller.budget,
         )
@@ -323,7 +325,7 @@ class ToolHandlers:
         # With the key as it is: a key that is restricted to a user may not edit shared blocks.
         block = await self._blocks.edit(
             caller.key_principal,
-            caller.session_id,
+            caller.in_session,
             label,
             change,
             key=deferred.key,

@@ -179,18 +179,19 @@ def rendered_tools(
     """
     shown = []
     for tool in tools:
-        parameters = _parameters(tool.arguments, heartbeat=heartbeat, labels=labels)
+        schema = parameters(tool.arguments, heartbeat=heartbeat, labels=labels)
         function = {"name": tool.name, "description": tool.description}
         if format_ == "anthropic":
-            shown.append(function | {"input_schema": parameters})
+            shown.append(function | {"input_schema": schema})
         else:
-            shown.append({"type": "function", "function": function | {"parameters": parameters}})
+            shown.append({"type": "function", "function": function | {"parameters": schema}})
     return shown
 
 
-def _parameters(
-    arguments: type[Schema], *, heartbeat: bool, labels: Sequence[str] | None
+def parameters(
+    arguments: type[Schema], *, heartbeat: bool = False, labels: Sequence[str] | None = None
 ) -> dict[str, Any]:
+    """The JSON schema of a tool's arguments, as `rendered_tools` shows it."""
     schema = arguments.model_json_schema()
     properties = {name: _plain(argument) for name, argument in schema.get("properties", {}).items()}
     if labels is not None and "label" in properties:

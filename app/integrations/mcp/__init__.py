@@ -1,0 +1,1 @@
+"""The Model Context Protocol: memory as tools and resources of a desktop."""

@@ -1,0 +1,183 @@
+"""Arguments and results of the tools, and resources, as they cross the protocol."""
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from app.conversation.messages.search_schemas import FoundRole
+from app.conversation.messages.slice_schemas import Offset
+from app.memory.graph.schemas import Depth, EntityShort, Name, NeighbourRead
+from app.memory.memories.schemas import MemoryType, Scope
+from app.platform.values.fields import Id, ReadSchema, Schema, Timestamp
+from app.platform.values.pagination import CursorText
+from app.prompting.context.schemas import LEAST_MEMORY_TOKENS, MOST_MEMORY_TOKENS
+from app.prompting.tools.arguments import (
+    MOST_HITS,
+    Asked,
+    ConversationArguments,
+    DeleteArguments,
+    SaveArguments,
+    SearchArguments,
+    UpdateArguments,
+)
+
+Most = Annotated[int, Field(ge=1, le=MOST_HITS, description="How many at the most.")]
+
+
+class OfUser(Schema):
+    """A tool works on the memory of one user."""
+
+    user_id: Id | None = Field(
+        default=None,
+        description="Whose memory. Leave out, unless you were told to work for a certain user.",
+    )
+
+
+class SearchMemories(OfUser, SearchArguments):
+    scope: Literal["user"] | None = None
+
+
+class SaveMemory(OfUser, SaveArguments):
+    scope: Literal["user"] = "user"
+
+
+class UpdateMemory(OfUser, UpdateArguments):
+    pass
+
+
+class DeleteMemory(OfUser, DeleteArguments):
+    pass
+
+
+class SearchConversations(OfUser, ConversationArguments):
+    pass
+
+
+class ListMemories(OfUser):
+    memory_type: MemoryType | None = None
+    limit: Most = 20
+    cursor: CursorText | None = Field(
+        default=None,
+        description="Leave out at first; for the next page the cursor that the answer names.",
+    )
+
+
+class ReadMessage(OfUser):
+    message_id: Id = Field(description="As a search of conversations shows it.")
+    number: None = None
+    offset: Offset = Field(
+        default=0, description="Begin behind so many characters; the answer names the next offset."
+    )
+
+
+class BuildContext(OfUser):
+    query: Asked
+    session_id: Id | None = Field(
+        default=None,
+        description="Of a conversation stored in KeMem, for its summary and blocks too.",
+    )
+    max_tokens: Annotated[int, Field(ge=LEAST_MEMORY_TOKENS, le=MOST_MEMORY_TOKENS)] = Field(
+        default=2000, description="How long the answer may be."
+    )
+
+
+class FindNeighbours(OfUser):
+    name: Name = Field(description="Of a person or a thing, or another name of it.")
+    depth: Depth = 1
+    limit: Most = 20
+
+
+class MemoryHit(ReadSchema):
+    memory_id: str
+    content: str
+    memory_type: MemoryType
+    scope: Scope
+    speaker: str | None
+    said_at: Timestamp | None
+    valid_from: Timestamp | None
+    valid_to: Timestamp | None
+    conflicts_with: list[str]
+    create_time: Timestamp
+    version: int
+    score: float | None = None
+
+
+class MemoriesShown(ReadSchema):
+    items: list[MemoryHit]
+    next_cursor: str | None = None
+
+
+class MemorySaved(ReadSchema):
+    event: str = Field(description="ADD, or NONE when it was remembered already.")
+    memory_id: str | None
+
+
+class MemoryUpdated(ReadSchema):
+    memory_id: str
+    version: int
+    content: str
+
+
+class MemoryDeleted(ReadSchema):
+    memory_id: str
+
+
+class MessageHit(ReadSchema):
+    message_id: str
+    session_id: str
+    role: FoundRole
+    said_at: Timestamp
+    said_ago: str
+    text: str
+    score: float
+
+
+class MessagesShown(ReadSchema):
+    items: list[MessageHit]
+    next_cursor: str | None = None
+
+
+class TextShown(ReadSchema):
+    text: str
+
+
+class MessageShown(TextShown):
+    message_id: str
+    session_id: str
+    offset: int
+    total_length: int
+    next_offset: int | None
+
+
+class RelationShown(ReadSchema):
+    source: EntityShort
+    relation: str
+    destination: EntityShort
+    valid_from: Timestamp | None
+    valid_to: Timestamp | None
+
+
+class NeighboursShown(ReadSchema):
+    entities: list[NeighbourRead]
+    relations: list[RelationShown]
+    truncated: bool
+
+
+class McpAnswer(ReadSchema):
+    """What a tool answers: for the model, and as data; of a refusal only its code."""
+
+    text: str
+    data: dict[str, Any] | None = None
+    code: str | None = None
+
+
+class ResourceListed(ReadSchema):
+    uri: str
+    name: str
+    title: str
+    description: str | None = None
+
+
+class ResourcesListed(ReadSchema):
+    items: list[ResourceListed]
+    next_cursor: str | None = None
