@@ -89,6 +89,10 @@ COMMANDS: Final = {
         "app.cli.import_conversations:import_conversations_command",
         "Import conversations with their dates: JSONL, or exports of ChatGPT and Claude.",
     ),
+    "mcp": Listed(
+        "app.cli.mcp:mcp_command",
+        "Give a desktop the memory of a running service, over standard input and output (MCP).",
+    ),
     "openapi": Listed(
         "app.cli.migrate:openapi_command",
         "Print the OpenAPI document, which the service also answers at /openapi.json.",

@@ -19,7 +19,7 @@ CALLS = (
     ("keys",), ("keys", "create"), ("keys", "first"), ("keys", "list"), ("keys", "revoke"),
     ("worker",), ("purge",),
     ("reembed",), ("reread",), ("demo",), ("eval",), ("calibrate",),
-    ("import-conversations",), ("openapi",), ("version",),
+    ("import-conversations",), ("mcp",), ("openapi",), ("version",),
 )  # fmt: skip
 
 
