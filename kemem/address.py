@@ -1,5 +1,5 @@
-"""The address of the service and the key: from arguments, the environment, or the key that
-`kemem serve` stored on this machine.
+"""The address of the service and the key: from arguments, from the environment, or of the service
+that `kemem serve` runs on this machine.
 """
 
 import os
@@ -12,11 +12,18 @@ from pathlib import Path
 import httpx
 
 from kemem.errors import ConfigurationError
+from kemem.running import RunningService, is_mine, recorded_services
 
 URL_VARIABLE = "KEMEM_URL"
 KEY_VARIABLE = "KEMEM_API_KEY"
 FOLDER_VARIABLE = "MEMORY_DATA_DIR"
 DEFAULT_URL = "http://127.0.0.1:8000"
+_PORTS = {"http": 80, "https": 443}
+_LONGEST_KEY = 4096
+
+
+class _NotOwnError(OSError):
+    """It is no file, or one of another user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,36 +36,101 @@ class Service:
     """Where the key is from, for error messages."""
     acting_user: str | None = None
     """The user for whom requests are made."""
+    was_recorded: bool = False
+    """Whether the service recorded on this machine that it runs at this address."""
 
     @property
     def is_local(self) -> bool:
-        return _is_loopback(httpx.URL(self.base_url).host)
+        return self.was_recorded or _is_loopback(httpx.URL(self.base_url).host)
 
 
-def find_service(base_url: str | None, api_key: str | None, environ: Mapping[str, str]) -> Service:
-    """The service that arguments and environment name.
+def find_service(
+    base_url: str | None,
+    api_key: str | None,
+    environ: Mapping[str, str],
+    *,
+    default_url: str = DEFAULT_URL,
+) -> Service:
+    """The service that arguments and environment name, else the one that runs on this machine.
 
-    The key file of this machine is read only for addresses of this machine.
+    Without an address it is the service of the data folder that MEMORY_DATA_DIR names, else that
+    of the default folder, else the only one that runs. The key file of this machine is read only
+    for addresses of this machine.
+
+    Args:
+        default_url: where a service is expected that has not recorded itself.
 
     Raises:
-        ConfigurationError: the address is invalid, or there is no key for it.
+        ConfigurationError: the address is invalid, there is no key for it, several services run,
+            or the one that ran was killed.
 
     """
-    address = _address(base_url or environ.get(URL_VARIABLE) or DEFAULT_URL)
-    for key, origin in (
-        (api_key, "the argument api_key"),
-        (environ.get(KEY_VARIABLE), KEY_VARIABLE),
-    ):
-        if key:
-            return Service(address, _valid_key(key, origin), origin)
-    if not _is_loopback(httpx.URL(address).host):
-        raise ConfigurationError(
-            f"There is no API key for {address}: set {KEY_VARIABLE}, or pass api_key. The key of "
-            "a service on this machine is not sent to other machines."
-        )
+    given = base_url or environ.get(URL_VARIABLE)
+    address = _address(given) if given else None
+    key, origin = api_key, "the argument api_key"
+    if not key:
+        key, origin = environ.get(KEY_VARIABLE), KEY_VARIABLE
+    if address and key:
+        return Service(address, _valid_key(key, origin), origin)
+    recorded = recorded_services(environ)
+    if address:
+        record = _answering_at(address, recorded)
+    else:
+        record = _running_here(recorded, environ, needs_key=not key)
+        address = record.base_url if record else default_url
+    if not key:
+        if record is None and not _is_loopback(httpx.URL(address).host):
+            raise ConfigurationError(
+                f"There is no API key for {address}: set {KEY_VARIABLE}, or pass api_key. The key "
+                "of a service on this machine is not sent to other machines."
+            )
+        file = record.data_dir / "key" if record else key_file(environ)
+        key, origin = _kept_key(file, address), f"the file {file}"
+    return Service(address, _valid_key(key, origin), origin, was_recorded=record is not None)
+
+
+def _answering_at(address: str, recorded: list[RunningService]) -> RunningService | None:
+    """The service that runs at the address; names of the loopback interface are alike."""
+    running = [record for record in recorded if record.is_running]
+    alike = [record for record in running if record.base_url == address]
+    return next(iter(alike or [one for one in running if _is_alike(one.base_url, address)]), None)
+
+
+def _is_alike(one: str, other: str) -> bool:
+    urls = httpx.URL(one), httpx.URL(other)
+    places = {(url.scheme, url.port or _PORTS.get(url.scheme), url.path) for url in urls}
+    return len(places) == 1 and all(_is_loopback(url.host) for url in urls)
+
+
+def _running_here(
+    recorded: list[RunningService], environ: Mapping[str, str], *, needs_key: bool
+) -> RunningService | None:
+    """The service meant when no address is given, or None when none has recorded itself.
+
+    Raises:
+        ConfigurationError: it cannot be told which is meant, or the one meant was killed.
+
+    """
     file = key_file(environ)
-    key = _kept_key(file, address)
-    return Service(address, _valid_key(key, str(file)), f"the file {file}")
+    folder = os.path.realpath(file.parent)
+    meant = [record for record in recorded if os.path.realpath(record.data_dir) == folder]
+    running = [record for record in meant if record.is_running]
+    if not running and not environ.get(FOLDER_VARIABLE):
+        running = [record for record in recorded if record.is_running]
+        # A killed service elsewhere is meant only if there never was one in the default folder.
+        meant = meant if meant or file.exists() else recorded
+    if len(running) > 1:
+        named = ", ".join(map(str, running))
+        raise ConfigurationError(
+            f"Several services run on this machine: {named}. Say which one with {URL_VARIABLE} or "
+            f"{FOLDER_VARIABLE}."
+        )
+    if not running and meant and needs_key:
+        raise ConfigurationError(
+            f"The service at {meant[0]} is not running any more: it was killed. Start it again "
+            f"with `make run` or `kemem serve`, or name another in {URL_VARIABLE}."
+        )
+    return running[0] if running else None
 
 
 def key_file(environ: Mapping[str, str]) -> Path:
@@ -79,21 +151,37 @@ def _default_folder(environ: Mapping[str, str]) -> Path:
 def _kept_key(file: Path, address: str) -> str:
     how = f"set {KEY_VARIABLE}, or pass api_key"
     try:
-        key = file.read_text(encoding="utf-8").strip()
+        key = _read_own(file)
     except FileNotFoundError:
         key = ""
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigurationError(
             f"There is no API key for {address}, and the one in {file} cannot be read "
-            f"({type(error).__name__}): {how}."
+            f"({_reason(error)}): {how}."
         ) from None
     if not key:
         raise ConfigurationError(
-            f"There is no API key for {address}: {how}. A service started on this machine with "
-            f"`make run` or `kemem serve` stores one in {file}, where this client finds it; "
-            f"if the service has another data folder, name that in {FOLDER_VARIABLE}."
+            f"There is no API key for {address}: {how}; or run `make run` or `kemem serve` on this "
+            f"machine, which stores one in {file}. If the service has another data folder, name "
+            f"that in {FOLDER_VARIABLE}."
         )
     return key
+
+
+def _reason(error: Exception) -> str:
+    return str(error) if isinstance(error, _NotOwnError) else type(error).__name__
+
+
+def _read_own(path: Path) -> str:
+    """What the file of this user holds; raises OSError."""
+    # Without waiting for whoever writes to a named pipe.
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0))
+    try:
+        if not is_mine(file):
+            raise _NotOwnError("it is no file of this user")
+        return os.read(file, _LONGEST_KEY).decode().strip()
+    finally:
+        os.close(file)
 
 
 def _valid_key(key: str, origin: str) -> str:

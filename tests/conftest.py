@@ -6,12 +6,18 @@ a run of unit tests alone imports and starts nothing of it.
 """
 
 import gc
+import os
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import structlog
 from hypothesis import settings
+
+# Services that tests start are recorded apart from those of whoever runs the tests.
+_state = tempfile.TemporaryDirectory(prefix="kemem-state-")
+os.environ["XDG_STATE_HOME"] = _state.name
 
 TESTS = Path(__file__).parent
 UNIT = TESTS / "unit"

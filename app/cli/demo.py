@@ -18,7 +18,7 @@ UrlOption = Annotated[
     str | None,
     typer.Option(
         envvar=URL_VARIABLE,
-        help="Address of the service; this machine at MEMORY_PORT when left out.",
+        help="Address of the service; the one that runs on this machine when left out.",
         show_default=False,
     ),
 ]
@@ -26,7 +26,7 @@ KeyOption = Annotated[
     str | None,
     typer.Option(
         envvar=KEY_VARIABLE,
-        help="API key with the scope admin; the one in the data folder when left out.",
+        help="API key with the scope admin; the one of that service on this machine when left out.",
         show_default=False,
     ),
 ]

@@ -3,12 +3,11 @@ that calls one is for.
 """
 
 import json
+import os
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Final
 
-from app.cli.first_key import key_file, read_key
-from app.cli.options import data_dir_of
 from app.console import UNUSABLE, fail
 from app.errors import ConfigurationError
 from app.evaluation.answer_measurement import Wishes
@@ -16,11 +15,19 @@ from app.evaluation.dataset import Dataset, choose
 from app.evaluation.reader import MESSAGES
 from app.evaluation.run import Plan
 from app.settings import Settings
-from kemem.address import KEY_VARIABLE, Service, find_service
+from kemem.address import (
+    FOLDER_VARIABLE,
+    KEY_VARIABLE,
+    URL_VARIABLE,
+    Service,
+    find_service,
+)
 from kemem.errors import ConfigurationError as UnusableAddressError
 
 DEFAULT_BUDGET: Final = 2000
 """Tokens of a context, as of the service when it says nothing else."""
+
+_GIVE_KEY: Final = f"give it with --key, or in {KEY_VARIABLE}"
 
 MOST_HITS = 100
 """What one search may return."""
@@ -149,31 +156,29 @@ def settings_of(
 
 
 def service_meant(url: str | None, key: str | None, settings: Settings) -> Service:
-    """The service of --url and --key, or of KEMEM_URL and KEMEM_API_KEY, as the client finds it.
+    """The service of --url and --key, or of KEMEM_URL and KEMEM_API_KEY; else the one that the
+    client finds on this machine.
 
     Raises:
-        ConfigurationError: the address is none, or there is no key for it.
+        ConfigurationError: the address is none, there is no key for it, or several services run.
 
     """
-    address = url or f"http://127.0.0.1:{settings.port}"
+    environ = {
+        name: value
+        for name, value in os.environ.items()
+        if name not in {URL_VARIABLE, KEY_VARIABLE, FOLDER_VARIABLE}
+    }
+    if settings.data_dir is not None:
+        environ[FOLDER_VARIABLE] = str(settings.data_dir)
     try:
-        if key:
-            return find_service(address, key, {})
-        if not find_service(address, "unknown", {}).is_local:
-            raise ConfigurationError(
-                f"There is no API key for {address}: give it with --key, or in {KEY_VARIABLE}. The "
-                "key of a service on this machine is not sent to other machines."
-            )
-        folder = data_dir_of(settings)
-        kept = read_key(folder)
-        if kept is None:
-            raise ConfigurationError(
-                f"There is no key in {key_file(folder)}: run `make run` (or `kemem serve`) first, "
-                f"or give a key with --key, or in {KEY_VARIABLE}."
-            )
-        return find_service(address, kept, {})
+        return find_service(url, key, environ, default_url=f"http://127.0.0.1:{settings.port}")
     except UnusableAddressError as error:
         sentence = (
-            str(error).replace("base_url", "--url").replace("argument api_key", "option --key")
+            str(error)
+            .replace("base_url", "--url")
+            .replace("argument api_key", "option --key")
+            .replace(
+                f"set {KEY_VARIABLE}, or pass api_key", f"give it with --key, or in {KEY_VARIABLE}"
+            )
         )
         raise ConfigurationError(sentence.replace("api_key", "--key")) from None

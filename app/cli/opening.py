@@ -1,6 +1,7 @@
 """What commands need before they can work: quiet logs, the database."""
 
 import asyncio
+import os
 import sys
 from collections.abc import AsyncIterator, Coroutine
 from contextlib import asynccontextmanager
@@ -21,6 +22,7 @@ from app.platform.observability.logging import configure_logging
 from app.platform.work.unit import Work
 from app.runtime import utc_now
 from app.settings import Settings
+from kemem.running import recorded_services
 
 POOL_SIZE = 2
 
@@ -71,9 +73,11 @@ async def open_console_dsn(settings: Settings) -> AsyncIterator[str]:
 def _refuse_missing(settings: Settings) -> None:
     """Looking something up makes no database. Raises ConfigurationError."""
     if settings.embedded and not is_data_folder(data_dir_of(settings)):
+        running = [str(one.data_dir) for one in recorded_services(os.environ) if one.is_running]
+        which = f" Services run on {', '.join(running)}." if running else ""
         raise ConfigurationError(
             f"There is no KeMem database in {data_dir_of(settings)}: start it once with "
-            "`kemem serve`, or name its folder with --data-dir."
+            f"`kemem serve`, or name its folder with --data-dir.{which}"
         )
 
 

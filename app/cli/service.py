@@ -8,12 +8,14 @@ import structlog
 
 from app.cli.first_key import SCOPES, TENANT, ensure_key, key_file
 from app.cli.options import data_dir_of, with_kept_key
+from app.cli.service_record import recorded
 from app.errors import ConfigurationError
 from app.factory import Factory
 from app.identity.tenants.sign_in_service import SignInService
 from app.platform.database.logins import ensure_serving_login
 from app.platform.database.migrate import current_revision, refuse_unknown, upgrade
 from app.platform.embedded.attachment import open_embedded
+from app.platform.embedded.data_folder import open_data_folder
 from app.platform.http.health import is_loopback
 from app.platform.processes.fork_server import ForkServer
 from app.runtime import Runtime, open_runtime, open_usable
@@ -84,8 +86,12 @@ async def _serve_embedded(
         async with open_runtime(settings, dsn, providers=providers) as runtime:
             key, note = await ensure_key(runtime, data_dir)
             page = await _dashboard_of(runtime, listener)
-            text = embedded_greeting(address_of(listener), key, data_dir, note, page=page)
-            await serve(runtime, dsn, listener, stopping, lambda: print(text, flush=True), children)
+            address = address_of(listener)
+            text = embedded_greeting(address, key, data_dir, note, page=page)
+            with recorded(address, open_data_folder(data_dir).root):
+                await serve(
+                    runtime, dsn, listener, stopping, lambda: print(text, flush=True), children
+                )
 
 
 async def _dashboard_of(runtime: Runtime, listener: socket.socket) -> str:

@@ -34,9 +34,10 @@ class AsyncMemory(
     safe: nothing is done twice.
 
     Args:
-        base_url: address of the service; by default KEMEM_URL, else http://127.0.0.1:8000.
-        api_key: by default KEMEM_API_KEY, else the key that `kemem serve` stored on this machine,
-            which is used for addresses of this machine only.
+        base_url: address of the service; by default KEMEM_URL, else that of the service that
+            `kemem serve` runs on this machine, else http://127.0.0.1:8000.
+        api_key: by default KEMEM_API_KEY, else the key of that service, which is used for
+            addresses of this machine only.
         timeout: seconds for a call, including its retries and pauses.
         max_retries: how often a call is retried if the service cannot be reached, is busy, or
             names a time to wait that fits into `timeout`.
@@ -45,7 +46,7 @@ class AsyncMemory(
             user's own key. `acting_as` returns such a client that shares the connections.
 
     Raises:
-        ConfigurationError: there is no key, or the address is invalid.
+        ConfigurationError: there is no key, the address is invalid, or several services run.
 
     Example:
         async with AsyncMemory() as memory:
