@@ -42,7 +42,12 @@ from app.integrations.langgraph.service import SaverService
 from app.integrations.langgraph.thread_service import SaverThreadService
 from app.integrations.mcp.resource_service import McpResourceService
 from app.integrations.mcp.service import McpToolService
+from app.integrations.mem0.batch_service import Mem0BatchService, Mem0FeedbackService
+from app.integrations.mem0.export_service import Mem0ExportService
+from app.integrations.mem0.profile_service import Mem0ProfileService, Mem0ProfileSettingsService
+from app.integrations.mem0.project_service import Mem0ProjectService
 from app.integrations.mem0.service import Mem0Service
+from app.integrations.mem0.webhook_service import Mem0WebhookService
 from app.language.keyless.reconciler import RulesReconciler
 from app.language.llm.errors import UnknownModelError
 from app.memory.extraction.inference_request import InferenceRules
@@ -409,5 +414,23 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
             factory.get(MemoryService),
             factory.get(SearchService),
         ),
+        Mem0BatchService: lambda factory, _: Mem0BatchService(
+            factory.get(MemoryService), factory.get(EditService)
+        ),
+        Mem0FeedbackService: lambda factory, _: Mem0FeedbackService(factory.get(FeedbackService)),
+        Mem0ExportService: lambda factory, at: Mem0ExportService(
+            at.work, factory.get(MemoryService), factory.get(ProfileService)
+        ),
+        Mem0ProfileService: lambda factory, at: Mem0ProfileService(
+            at.work,
+            factory.get(ProfileService),
+            factory.get(UserService),
+            factory.get(JobService),
+        ),
+        Mem0ProfileSettingsService: lambda factory, at: Mem0ProfileSettingsService(
+            factory.get(AgentService), at.profilers
+        ),
+        Mem0ProjectService: lambda factory, _: Mem0ProjectService(factory.get(TenantService)),
+        Mem0WebhookService: lambda factory, _: Mem0WebhookService(factory.get(WebhookService)),
     }
 )

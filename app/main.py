@@ -40,8 +40,12 @@ from app.identity.users.router import router as users
 from app.integrations.dashboard.router import router as dashboard
 from app.integrations.langgraph.router import router as saver
 from app.integrations.mcp.router import router as mcp
+from app.integrations.mem0.batch_router import router as mem0_batches
 from app.integrations.mem0.dialect_router import Dialect, token_as_bearer
+from app.integrations.mem0.profile_router import router as mem0_profiles
+from app.integrations.mem0.project_router import router as mem0_projects
 from app.integrations.mem0.router import router as mem0
+from app.integrations.mem0.webhook_router import router as mem0_webhooks
 from app.memory.extraction.router import router as extraction
 from app.memory.feedback.router import router as feedback
 from app.memory.graph.router import router as graph
@@ -146,8 +150,10 @@ ROUTERS = (
     mcp,
 )
 
+MEM0_ROUTERS = (mem0, mem0_batches, mem0_profiles, mem0_webhooks, mem0_projects)
+
 # Mounted: each has its own errors and its own document, at `openapi.json` below its path.
-DIALECTS = {"/mem0": Dialect("mem0's API", (mem0,), token_as_bearer)}
+DIALECTS = {"/mem0": Dialect("mem0's API", MEM0_ROUTERS, token_as_bearer)}
 
 
 class State(TypedDict):
