@@ -67,12 +67,13 @@ def test_both_clients_work_with_httpx_alone() -> None:
     assert done.stdout == "ok\n"
 
 
-def test_client_distribution_needs_httpx_alone_and_has_no_command() -> None:
+def test_client_distribution_needs_httpx_alone_and_has_no_command_but_for_desktops() -> None:
     project = tomllib.loads((ROOT / "client" / "pyproject.toml").read_text())["project"]
 
     assert project["name"] == "kemem-client"
     assert project["dependencies"] == ["httpx>=0.28"]
-    assert "scripts" not in project
+    # For desktops; `kemem` is the command of the service.
+    assert project["scripts"] == {"kemem-mcp": "kemem.mcp:main"}
 
 
 def test_service_distribution_cannot_be_published() -> None:

@@ -79,7 +79,8 @@ def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_wheel_holds_the_client_and_all_of_it(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = {name for name in archive.namelist() if ".dist-info/" not in name}
-        entry_points = [name for name in archive.namelist() if "entry_points" in name]
+        [entry_points] = [name for name in archive.namelist() if "entry_points" in name]
+        programs = archive.read(entry_points).decode().split("\n")
 
     sources = {
         path.relative_to(ROOT).as_posix()
@@ -87,7 +88,11 @@ def test_wheel_holds_the_client_and_all_of_it(wheel: Path) -> None:
         if path.is_file() and path.suffix != ".pyc"
     }
     assert names == sources
-    assert entry_points == []
+    # The command `kemem` is the service's.
+    assert [line for line in programs if line] == [
+        "[console_scripts]",
+        "kemem-mcp = kemem.mcp:main",
+    ]
 
 
 def test_client_works_beside_an_app_of_its_user(environment: Path, tmp_path: Path) -> None:
@@ -101,3 +106,11 @@ def test_client_works_beside_an_app_of_its_user(environment: Path, tmp_path: Pat
 
     assert told == "connection_failed\n"
     assert not (environment / "bin" / "kemem").exists()
+
+
+def test_desktops_start_a_program_that_needs_nothing_else(
+    environment: Path, tmp_path: Path
+) -> None:
+    told = run(environment / "bin" / "kemem-mcp", "--help", cwd=tmp_path)
+
+    assert "whose memory" in told

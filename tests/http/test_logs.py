@@ -99,6 +99,13 @@ def requests(key: str, hook: str = "http://127.0.0.1:9/hook") -> dict[str, dict[
         "conflict": post("/v1/users", {"user_id": "ana", "user_name": SAID}),
         "database error": post("/v1/stumble", SAID),
         "crash": post("/v1/stumble-alone", SAID),
+        "desktop saves": post("/mcp", _tool("memory_save", content=SAID, user_id="mia")),
+        "desktop finds": post("/mcp", _tool("memory_search", query=SAID, user_id="mia")),
+        "desktop is refused": post("/mcp", _tool("memory_save", content=SAID, colour=SAID)),
+        "desktop names no tool": post("/mcp", _tool(NAME, content=SAID)),
+        "desktop reads nothing": post("/mcp", _asked("resources/read", uri=f"kemem://{NAME}")),
+        "desktop says nothing": post("/mcp", {"jsonrpc": "2.0", "id": SAID, "method": [SAID]}),
+        "desktop asks for nothing": post("/mcp", _asked(NAME, arguments=SAID)),
         "probe": get("/livez"),
         "own id": get("/v1/users", **{"X-Request-ID": "trace-0001.a_B"}),
         "own id of 64": get("/v1/users", **{"X-Request-ID": "x" * 64}),
@@ -107,6 +114,14 @@ def requests(key: str, hook: str = "http://127.0.0.1:9/hook") -> dict[str, dict[
         "own id with quotes": get("/v1/users", **{"X-Request-ID": '{"a":1}'}),
         "own id that is empty": get("/v1/users", **{"X-Request-ID": ""}),
     }
+
+
+def _asked(method: str, **params: Any) -> dict[str, Any]:
+    return {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+
+
+def _tool(name: str, **arguments: Any) -> dict[str, Any]:
+    return _asked("tools/call", name=name, arguments=arguments)
 
 
 @pytest.fixture(scope="module")
@@ -156,6 +171,8 @@ def test_the_requests_went_as_they_should(transcript: Transcript) -> None:
     assert NAME in transcript.answers["save"]["body"]
     assert NAME in transcript.answers["search"]["body"]
     assert NAME in transcript.answers["infer"]["body"]
+    assert NAME in transcript.answers["desktop finds"]["body"]
+    assert statuses["desktop says nothing"] == 400
     assert (statuses["extract"], statuses["order"], statuses["order in vain"]) == (200, 202, 202)
     assert '"ADD":1' in transcript.answers["extract"]["body"]
     assert f"/hook?token={NAME}" in transcript.called

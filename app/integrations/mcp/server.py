@@ -6,7 +6,6 @@ no key ever meets what another key asked. The SDK is imported with the first req
 
 import asyncio
 import json
-import logging
 from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final
@@ -46,8 +45,6 @@ def _server() -> Any:
     """The server of the SDK, without anything of a request."""
     from mcp.server.lowlevel import Server
 
-    # It logs what it was sent, with what is in it. What fails here is logged by `_problem`.
-    logging.getLogger("mcp").setLevel(logging.CRITICAL + 1)
     server: Server[Any] = Server(
         "kemem",
         version=VERSION,
