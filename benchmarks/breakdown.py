@@ -88,7 +88,7 @@ def _request(app: Any, runtime: Runtime, key: str, content: bytes) -> Piece:
             "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST",
             "scheme": "http", "path": "/v1/memories/search", "raw_path": b"/v1/memories/search",
             "query_string": b"", "root_path": "", "headers": headers, "client": ("127.0.0.1", 1),
-            "server": ("127.0.0.1", 80), "state": {"runtime": runtime},
+            "server": ("127.0.0.1", 80), "state": {"services": Factory(runtime)},
         }  # fmt: skip
         await app(scope, receive, send)
 
