@@ -43,6 +43,8 @@ from app.integrations.langgraph.thread_service import SaverThreadService
 from app.integrations.mcp.resource_service import McpResourceService
 from app.integrations.mcp.service import McpToolService
 from app.integrations.mem0.batch_service import Mem0BatchService, Mem0FeedbackService
+from app.integrations.mem0.change_service import Mem0ChangeService
+from app.integrations.mem0.entity_service import Mem0EntityService
 from app.integrations.mem0.export_service import Mem0ExportService
 from app.integrations.mem0.profile_service import Mem0ProfileService, Mem0ProfileSettingsService
 from app.integrations.mem0.project_service import Mem0ProjectService
@@ -432,5 +434,16 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
         ),
         Mem0ProjectService: lambda factory, _: Mem0ProjectService(factory.get(TenantService)),
         Mem0WebhookService: lambda factory, _: Mem0WebhookService(factory.get(WebhookService)),
+        Mem0ChangeService: lambda factory, at: Mem0ChangeService(
+            at.work, factory.get(MemoryService), factory.get(EditService)
+        ),
+        Mem0EntityService: lambda factory, at: Mem0EntityService(
+            at.work,
+            factory.get(Mem0ChangeService),
+            factory.get(ErasureService),
+            factory.get(AgentService),
+            factory.get(SessionService),
+            factory.get(JobService),
+        ),
     }
 )

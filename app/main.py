@@ -42,6 +42,7 @@ from app.integrations.langgraph.router import router as saver
 from app.integrations.mcp.router import router as mcp
 from app.integrations.mem0.batch_router import router as mem0_batches
 from app.integrations.mem0.dialect_router import Dialect, token_as_bearer
+from app.integrations.mem0.entity_router import router as mem0_entities
 from app.integrations.mem0.profile_router import router as mem0_profiles
 from app.integrations.mem0.project_router import router as mem0_projects
 from app.integrations.mem0.router import router as mem0
@@ -150,7 +151,7 @@ ROUTERS = (
     mcp,
 )
 
-MEM0_ROUTERS = (mem0, mem0_batches, mem0_profiles, mem0_webhooks, mem0_projects)
+MEM0_ROUTERS = (mem0, mem0_entities, mem0_batches, mem0_profiles, mem0_webhooks, mem0_projects)
 
 # Mounted: each has its own errors and its own document, at `openapi.json` below its path.
 DIALECTS = {"/mem0": Dialect("mem0's API", MEM0_ROUTERS, token_as_bearer)}

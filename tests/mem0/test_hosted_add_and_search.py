@@ -1,9 +1,7 @@
 """mem0's hosted API over HTTP: keys, paths, adding, searching, getting."""
 
-from collections.abc import AsyncIterator
 from uuid import UUID
 
-import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
@@ -13,12 +11,6 @@ from tests.support.service import client_of, service
 from tests.support.tenants import Caller, make_key
 
 TEA = "She drinks green tea in the morning."
-
-
-@pytest.fixture
-async def mem0(app: FastAPI, acme: Caller) -> AsyncIterator[AsyncClient]:
-    async with mem0_client(app, acme.key) as opened:
-        yield opened
 
 
 async def store(mem0: AsyncClient, text: str = TEA, **fields) -> dict:

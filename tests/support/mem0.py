@@ -43,3 +43,12 @@ async def run_script(
     out, err = await process.communicate()
     assert process.returncode == 0, f"{out.decode()}\n{err.decode()}"
     return out.decode()
+
+
+async def store_text(client: AsyncClient, text: str, **fields: object) -> str:
+    """Store one text as it is; the id of its memory."""
+    body = {"messages": [{"role": "user", "content": text}], "infer": False}
+    response = await client.post("/v3/memories/add/", json=body | fields)
+    assert response.status_code == 200, response.text
+    memory_id: str = response.json()["results"][0]["id"]
+    return memory_id

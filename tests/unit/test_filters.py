@@ -76,6 +76,11 @@ NOON = datetime(2026, 1, 31, 12, tzinfo=UTC)
         ),
         ({"confidence": {"gte": 1}}, "memories.confidence >= $1", [(1.0, "double precision")]),
         ({"content": {"contains": "50%"}}, "strpos(memories.content, $1) > 0", [("50%", "text")]),
+        (
+            {"content": {"icontains": "Tea"}},
+            "strpos(lower(memories.content), lower($1)) > 0",
+            [("Tea", "text")],
+        ),
         ({"evidence": {"contains": "msg_1"}}, "$1 = ANY(memories.evidence)", [("msg_1", "text")]),
         (
             {"create_time": {"gte": "2026-01-31T13:00:00+01:00", "lt": "2026-01-31 12:00Z"}},

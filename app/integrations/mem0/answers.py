@@ -152,14 +152,7 @@ def event(job: JobRead, decisions: Sequence[DecisionRead]) -> Shown:
         "payload": {"user_id": job.user_id, "agent_id": job.agent_id, "run_id": job.session_id},
         "metadata": {},
         "results": [
-            {
-                "id": shown_id(one.memory_id),
-                "event": _EVENTS[one.event or ""],
-                "memory": one.content,
-                "data": {"memory": one.content},
-            }
-            for one in decisions
-            if one.memory_id is not None and one.event in _EVENTS
+            _result(one) for one in decisions if one.memory_id is not None and one.event in _EVENTS
         ],
         "created_at": _time(job.create_time),
         "updated_at": _time(job.update_time),
@@ -172,6 +165,38 @@ def event(job: JobRead, decisions: Sequence[DecisionRead]) -> Shown:
     if job.error_code is not None:
         shown["error"] = {"code": job.error_code, "detail": job.error_detail}
     return shown
+
+
+def event_at_once(decision: DecisionRead) -> Shown:
+    """An add that was answered at once, by its verdict."""
+    time = _time(decision.create_time)
+    changed = decision.memory_id is not None and decision.event in _EVENTS
+    return {
+        "id": shown_id(decision.decision_id),
+        "event_type": "ADD",
+        "status": "SUCCEEDED" if decision.verdict == "accepted" else "FAILED",
+        "payload": {
+            "user_id": decision.user_id,
+            "agent_id": decision.agent_id,
+            "run_id": decision.session_id,
+        },
+        "metadata": {},
+        "results": [_result(decision)] if changed else [],
+        "created_at": time,
+        "updated_at": time,
+        "started_at": time,
+        "completed_at": time,
+        "latency": 0.0,
+    }
+
+
+def _result(decision: DecisionRead) -> Shown:
+    return {
+        "id": shown_id(decision.memory_id or ""),
+        "event": _EVENTS[decision.event or ""],
+        "memory": decision.content,
+        "data": {"memory": decision.content},
+    }
 
 
 def paged(

@@ -1,7 +1,8 @@
 """SQL for what mem0's clients ask by page number, and for the entities that have memories."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Any, Final, NamedTuple
 
 from sqlalchemy import ColumnElement, and_, func, literal, or_, select, union_all
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -76,18 +77,14 @@ class ListedMemories:
         )
         return rows.all()
 
-    async def entities(self, page: int, size: int) -> Sequence[Any]:
-        """Users, agents, runs and apps that have memories: `kind`, `name`, when the first was
-        stored and the last changed, and `found`, how many there are of each kind.
+    async def entities(
+        self, kinds: Sequence[str], *, page: int, size: int
+    ) -> tuple[Sequence[Any], dict[str, int]]:
+        """Entities that have memories, and how many there are of each kind.
 
-        Apps, runs and agents come before users: deleted in this order each is still there.
+        A row has `kind`, `name`, and when its `first` memory was stored and its `last` changed.
+        Apps, runs and agents come before users: deleted in this order, each is still there.
         """
-        columns = (
-            ("app", Memory.metadata_[APP_KEY].astext, 0),
-            ("run", Memory.session_id, 1),
-            ("agent", Memory.agent_id, 2),
-            ("user", Memory.user_id, 3),
-        )
         parts = [
             select(
                 literal(kind).label("kind"),
@@ -95,17 +92,30 @@ class ListedMemories:
                 column.label("name"),
                 func.min(Memory.create_time).label("first"),
                 func.max(Memory.update_time).label("last"),
-                func.count().over().label("found"),
             )
             .where(existing(self._access), column.is_not(None))
             .group_by(column)
-            for kind, column, place in columns
+            for place, (kind, column) in enumerate(_ENTITIES.items())
+            if kind in kinds
         ]
         every = union_all(*parts).subquery()
         rows = await self._db.execute(
-            select(every, func.count().over().label("total"))
+            select(every)
             .order_by(every.c.place, every.c.name)
             .limit(size)
             .offset((page - 1) * size)
         )
-        return rows.all()
+        counts = await self._db.execute(
+            select(every.c.kind, func.count().label("found")).group_by(every.c.kind)
+        )
+        return rows.all(), {row.kind: row.found for row in counts}
+
+
+_ENTITIES: Final[Mapping[str, Any]] = MappingProxyType(
+    {
+        "app": Memory.metadata_[APP_KEY].astext,
+        "run": Memory.session_id,
+        "agent": Memory.agent_id,
+        "user": Memory.user_id,
+    }
+)

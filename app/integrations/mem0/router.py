@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Query, Request
 
 from app.identity.tenants.principal import (
     IdempotencyKeyDep,
@@ -11,13 +11,25 @@ from app.identity.tenants.principal import (
     WriterDep,
     identified,
 )
+from app.integrations.mem0 import answers
 from app.integrations.mem0.answers import Shown
+from app.integrations.mem0.change_service import Mem0ChangeService
 from app.integrations.mem0.errors import UnknownMem0ProjectError
-from app.integrations.mem0.schemas import AddRequest, SearchRequest, SearchRequestV3
-from app.integrations.mem0.service import Mem0Service
+from app.integrations.mem0.schemas import (
+    AddRequest,
+    DeleteAllQuery,
+    DeleteQuery,
+    ListRequest,
+    PageQuery,
+    SearchRequest,
+    SearchRequestV3,
+    UpdateRequest,
+)
+from app.integrations.mem0.service import DEFAULT_PAGE, Mem0Service
 from app.platform.http.dependencies import provided
 
 ServiceDep = Annotated[Mem0Service, provided(Mem0Service)]
+ChangeDep = Annotated[Mem0ChangeService, provided(Mem0ChangeService)]
 
 
 async def same_project(
@@ -90,3 +102,69 @@ async def search_v2(body: SearchRequest, principal: ReaderDep, service: ServiceD
 async def get(memory_id: str, principal: ReaderDep, service: ServiceDep) -> Shown:
     """One memory."""
     return await service.get(principal, memory_id)
+
+
+@router.put("/v1/memories/{memory_id}/")
+async def update(
+    memory_id: str, body: UpdateRequest, principal: WriterDep, service: ChangeDep
+) -> Shown:
+    """Change a memory's text, metadata or dates."""
+    return await service.update(principal, memory_id, body)
+
+
+@router.delete("/v1/memories/{memory_id}/")
+async def delete(
+    memory_id: str,
+    query: Annotated[DeleteQuery, Query()],
+    principal: WriterDep,
+    service: ChangeDep,
+) -> Shown:
+    """Delete a memory, and with `delete_linked` those that it replaced."""
+    return await service.delete(principal, memory_id, linked=query.delete_linked)
+
+
+@router.get("/v1/memories/{memory_id}/history/")
+async def history(memory_id: str, principal: ReaderDep, service: ChangeDep) -> list[Shown]:
+    """What happened to a memory, oldest first."""
+    return await service.history(principal, memory_id)
+
+
+@router.delete("/v1/memories/")
+async def delete_all(
+    query: Annotated[DeleteAllQuery, Query()], principal: WriterDep, service: ChangeDep
+) -> Shown:
+    """Delete all memories of a user, an agent, an app or a run, or what `filters` chooses."""
+    return await service.delete_all(principal, query)
+
+
+@router.post("/v3/memories/")
+async def list_memories(
+    request: Request,
+    body: ListRequest,
+    query: Annotated[PageQuery, Query()],
+    principal: ReaderDep,
+    service: ServiceDep,
+) -> Shown:
+    """A page of memories, newest first."""
+    page = query.page or body.page or 1
+    size = query.page_size or body.page_size or body.top_k or body.limit or DEFAULT_PAGE
+    items, count = await service.list_memories(principal, body, page=page, size=size)
+
+    def link(number: int) -> str:
+        return str(request.url.include_query_params(page=number, page_size=size))
+
+    return answers.warned(answers.paged(items, count, page, size, link), body.unused)
+
+
+@router.post("/v2/memories/")
+async def list_memories_v2(
+    request: Request,
+    body: ListRequest,
+    query: Annotated[PageQuery, Query()],
+    principal: ReaderDep,
+    service: ServiceDep,
+) -> Shown | list[Shown]:
+    """The same for clients before 2.0: without a page number the answer is a list."""
+    listed = await list_memories(request, body, query, principal, service)
+    results: list[Shown] = listed["results"]
+    return results if query.page is None and body.page is None else listed

@@ -12,10 +12,13 @@ from typing_extensions import override
 
 from app.memory.memories.schemas import BATCH, Content, SaidMessage
 from app.platform.values.fields import Id, Metadata, Schema, example
+from app.platform.values.pagination import CursorText
 
 TOP_K = 100
 PAGE_SIZE = 200
 LISTED_FIELDS = 100
+ENTITIES = 1000
+"""A reset of the clients deletes what one page lists."""
 
 Filters = dict[str, JsonValue]
 Moment = int | float | str
@@ -158,6 +161,16 @@ class ListRequest(Narrowing):
 class PageQuery(ClientQuery):
     page: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     page_size: Annotated[int, Field(ge=1, le=PAGE_SIZE)] | None = None
+
+
+class EntityQuery(ClientQuery):
+    page: Annotated[int, Field(ge=1, le=1_000_000)] = 1
+    page_size: Annotated[int, Field(ge=1, le=ENTITIES)] = ENTITIES
+
+
+class EventQuery(ClientQuery):
+    page_size: Annotated[int, Field(ge=1, le=100)] = 100
+    cursor: CursorText | None = None
 
 
 class UpdateRequest(ClientBody):

@@ -85,10 +85,11 @@ class Mem0Service:
         refused = answers.rejected(added.results)
         if len(refused) == len(added.results):
             raise GateRejectedError([one for each in refused for one in each["reasons"]])
+        verdicts = [one.decision_id for one in added.results]
         shown: Shown = {
             "message": "Memories stored as they were given.",
             "status": "SUCCEEDED",
-            "event_id": shown_id(str(added.results[0].decision_id)),
+            "event_id": next((shown_id(one) for one in verdicts if one), None),
             "results": answers.stored(added.results),
         }
         return answers.warned(shown | ({"rejected": refused} if refused else {}), body.unused)
@@ -152,7 +153,7 @@ class Mem0Service:
         }
         found: list[Mapping[str, Any]] = []
         for place in await self._places(principal, ids, filters):
-            request = _made(OwnSearch, asked | place)
+            request = made(OwnSearch, asked | place)
             found += (await self._searches.search(principal, request))["results"]
         found.sort(key=lambda row: -row["score"])
         results = [answers.hit(row, body.fields) for row in found[:limit]]
@@ -275,7 +276,7 @@ def _create(principal: Principal, body: AddRequest) -> MemoryCreate:
         **({"prompt": _prompt(body)} if body.infer else {"on_duplicate": "allow"}),
         "expires_at": None if body.expiration_date is None else expiry(body.expiration_date),
     }
-    return _made(MemoryCreate, values)
+    return made(MemoryCreate, values)
 
 
 def _said(body: AddRequest) -> list[SaidMessage]:
@@ -294,7 +295,7 @@ def _prompt(body: AddRequest) -> str | None:
     return "\n".join(part for part in parts if part) or None
 
 
-def _made(kind: type[Made], values: Mapping[str, Any]) -> Made:
+def made(kind: type[Made], values: Mapping[str, Any]) -> Made:
     """A request of our own API. Raises InvalidMem0RequestError, naming the fields."""
     try:
         return kind.model_validate(values)

@@ -122,7 +122,7 @@ def _as_time(text: str) -> datetime | None:
 
 _COMPARE = ("eq", "ne", "in", "nin", *_ORDER, "exists")
 _ID = _Kind("text", _string, (*_COMPARE, "contains"), ' COLLATE "C"')
-_CONTENT = _Kind("text", _string, ("eq", "ne", "contains"))
+_CONTENT = _Kind("text", _string, ("eq", "ne", "contains", "icontains"))
 _REAL = _Kind("double precision", _real, _COMPARE)
 _WHOLE = _Kind("bigint", _whole, _COMPARE)
 _WHEN = _Kind("timestamptz", _time, _COMPARE)
@@ -171,9 +171,10 @@ def compile_filters(filters: Mapping[str, JsonValue], bind: Bind) -> str:
     """Turn a filter into a condition over the table `memories`, for a WHERE clause.
 
     An empty filter is TRUE. The condition may be null where it is not true, which WHERE takes
-    as false. `contains` is a case-sensitive substring of a text, or an element of a list; order
-    of texts is by code point. Metadata compares with what has the operand's type: a number
-    never equals a string, and an operand that reads as an ISO 8601 time with a zone is a time.
+    as false. `contains` is a case-sensitive substring of a text, or an element of a list;
+    `icontains` is a substring of the content, whatever its case. Order of texts is by code point.
+    Metadata compares with what has the operand's type: a number never equals a string, and an
+    operand that reads as an ISO 8601 time with a zone is a time.
     Times in metadata need the SQL function `kemem_timestamptz(text)`.
 
     Raises:
@@ -251,8 +252,13 @@ class _Compiler:
             found = f"{column} = ANY({self._bind(values, f'{kind.sql_type}[]')})"
             return _negated_unless(operator == "in", found)
         value = self._bind(kind.read(operand, at), kind.sql_type)
-        if operator == "contains":
-            return f"strpos({column}, {value}) > 0"
+        if operator in {"contains", "icontains"}:
+            text, part = (
+                (column, value)
+                if operator == "contains"
+                else (f"lower({column})", f"lower({value})")
+            )
+            return f"strpos({text}, {part}) > 0"
         if operator in _ORDER:
             return f"{column}{kind.collation} {_ORDER[operator]} {value}"
         return f"{column} {'=' if operator == 'eq' else 'IS DISTINCT FROM'} {value}"
