@@ -53,7 +53,7 @@ async def test_every_path_ends_with_a_slash_and_none_redirects(mem0: AsyncClient
 async def test_a_key_that_only_reads_may_not_change_anything(
     app: FastAPI, mem0: AsyncClient, acme: Caller, runtime: Runtime
 ) -> None:
-    asking = ("/search/", "/v3/memories/", "/v2/memories/", "/get/", "/summary/")
+    asking = ("/search/", "/v3/memories/", "/v2/memories/", "/exports/", "/get/", "/summary/")
     reader = await make_key(runtime, acme.tenant_id, "read")
     async with mem0_client(app, reader.key) as opened:
         for method, path in await routes(mem0):
