@@ -7,7 +7,11 @@ WORKDIR /build
 RUN python -m venv /opt/kemem
 COPY requirements.txt .
 RUN /opt/kemem/bin/pip install --no-cache-dir --require-hashes -r requirements.txt
+# What builds the guide stays out of the image.
+COPY requirements-guide.txt .
+RUN /opt/kemem/bin/pip install --no-cache-dir --require-hashes --target /opt/guide -r requirements-guide.txt
 COPY . .
+RUN PYTHONPATH=/opt/guide /opt/kemem/bin/python scripts/build_guide.py
 # true: with a PostgreSQL inside, for one container that is all there is (73 MB more).
 ARG EMBEDDED_POSTGRES=false
 RUN /opt/kemem/bin/pip install --no-cache-dir --no-deps --no-build-isolation . \

@@ -7,6 +7,7 @@ PYTHON ?= $(shell for one in python3 python3.14 python3.13 python3.12 python3.11
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.kemem-installed
+GUIDE := app/integrations/guide/site/index.html
 TOOLS := build/pip-tools
 COMPILE := $(TOOLS)/bin/pip-compile --quiet --generate-hashes --allow-unsafe --strip-extras \
 	--all-build-deps --no-header --no-emit-options --no-emit-index-url --no-emit-find-links \
@@ -17,7 +18,7 @@ LOCOMO ?= ../shared/data/locomo/locomo10.json
 MADIAL ?= ../shared/data/madial
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo unit test test-slow check format client dashboard migrate migration bench soak constraints \
+.PHONY: help install run demo unit test test-slow check format client dashboard guide migrate migration bench soak constraints \
 	wheel clean
 
 help: ## List these commands.
@@ -43,7 +44,10 @@ $(READY): requirements-dev.txt pyproject.toml
 	@touch $(READY)
 	@echo "Installed."
 
-run: $(READY) ## Run the service with a PostgreSQL of its own; prints address, key and a first request.
+$(GUIDE): $(READY) zensical.toml .env.example $(wildcard *.md docs/*.md docs/*/*.md scripts/*guide*.py)
+	@$(BIN)/python scripts/build_guide.py || echo "/guide stays as it was; everything else works."
+
+run: $(READY) $(GUIDE) ## Run the service with a PostgreSQL of its own; prints address, key and a first request.
 	@$(BIN)/kemem serve $(args)
 
 demo: $(READY) ## Play a conversation through the running service and print what it stored and found.
@@ -72,6 +76,9 @@ client: $(READY) ## Generate the sync client, kemem/_sync, from the async one, k
 
 dashboard: ## Build the dashboard from dashboard/ into app/integrations/dashboard/assets; needs Node.js.
 	@cd dashboard && npm ci --silent && npm run --silent build
+
+guide: $(READY) ## Build the manual that the service shows at /guide; it fails on a broken link.
+	@$(BIN)/python scripts/build_guide.py
 
 migrate: $(READY) ## Bring the database schema to this release.
 	@$(BIN)/kemem migrate $(args)
@@ -113,12 +120,13 @@ bench: $(READY) ## Measure everything beside references in the same run; args="-
 soak: $(READY) ## Half an hour of mixed load on a hundred tenants; args="--minutes 2" for less.
 	@$(BIN)/python -m benchmarks.soak $(args)
 
-constraints: ## Compile both requirements files anew: names, versions and hashes, no address.
+constraints: ## Compile the requirements files anew: names, versions and hashes, no address.
 	@[ -x $(TOOLS)/bin/pip-compile ] || { "$(PYTHON)" -m venv $(TOOLS) && \
 		$(TOOLS)/bin/python -m pip install --quiet --disable-pip-version-check pip-tools; }
 	@echo "Resolving; this takes some minutes …"
 	@$(COMPILE) --output-file requirements.txt pyproject.toml
 	@$(COMPILE) --extra dev --output-file requirements-dev.txt pyproject.toml
+	@grep -o 'zensical==[0-9.]*' pyproject.toml | $(filter-out --all-build-deps,$(COMPILE)) --output-file requirements-guide.txt -
 
 wheel: $(READY) ## Build the client alone into dist/, for: pip install dist/kemem_client-*.whl
 	@rm -rf client/build client/*.egg-info

@@ -38,6 +38,7 @@ from app.identity.tenants.router import keys_router, tenants_router
 from app.identity.usage.router import router as usage
 from app.identity.users.router import router as users
 from app.integrations.dashboard.router import router as dashboard
+from app.integrations.guide.router import install_guide
 from app.integrations.langgraph.router import router as saver
 from app.integrations.mcp.router import router as mcp
 from app.integrations.mem0.batch_router import router as mem0_batches
@@ -196,6 +197,7 @@ def create_app(
     for path, dialect in DIALECTS.items():
         app.mount(path, dialect)
     openapi.install_page(app)
+    install_guide(app)
     problems.install(app)
     openapi.install_document(app, *KEY_ERRORS)
     app.add_middleware(RequestMiddleware, max_bytes=request_max_bytes, identify=identified)
