@@ -1,9 +1,7 @@
 """`KeMemSession`: the session protocol of OpenAI's Agents SDK; a session is one of KeMem."""
 
 import asyncio
-import json
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeVar, cast
 
 from agents import TResponseInputItem
@@ -11,25 +9,14 @@ from agents.memory import SessionSettings
 
 from kemem._async.sender import AsyncSender
 from kemem._sync.sender import Sender
-from kemem.answers import Answer
-from kemem.calls import Call, Operation, Page, discard, fetch, fetch_pages, post
-from kemem.context import Context
-from kemem.errors import ConflictError, NotFoundError, UnprocessableError
+from kemem.calls import Call, Operation, Page, fetch_pages, post
+from kemem.conversation import DeletedMessages, batches, clear, newest, recall
+from kemem.errors import UnprocessableError
 from kemem.openai_agents.items import as_part, call_ids, items_of, message_of
 from kemem.owners import UserChoice, UserSource, checked_id
-from kemem.sessions import Appended, Message, Session, refuse_others
+from kemem.sessions import Appended, Message
 
 Result = TypeVar("Result")
-
-BATCH_MESSAGES = 100
-BATCH_BYTES = 1_000_000
-"""The service takes bodies of 2 MiB by default."""
-QUERY_CHARACTERS = 2000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Deleted(Answer):
-    message_ids: tuple[str, ...] = ()
 
 
 class KeMemSession:
@@ -77,7 +64,7 @@ class KeMemSession:
         most = self.session_settings.limit if limit is None else limit
         if most is not None and most <= 0:
             return []
-        rows = await self._run(_newest(self.session_id, self._owner, most))
+        rows = await self._run(newest(self.session_id, self._owner, most))
         items = [item for row in rows for item in items_of(row.raw)]
         return cast("list[TResponseInputItem]", items if most is None else items[-most:])
 
@@ -98,7 +85,7 @@ class KeMemSession:
 
     async def clear_session(self) -> None:
         """Delete all items for good. The session stays, and so do memories extracted from it."""
-        await self._run(_clear(self.session_id, self._owner))
+        await self._run(clear(self.session_id, self._owner))
 
     async def recall(self, query: str | Sequence[TResponseInputItem]) -> str:
         """Return what KeMem knows for a query, as a section for the agent's instructions.
@@ -108,37 +95,12 @@ class KeMemSession:
         `turn_input`, is what the user said last in them.
         """
         text = query if isinstance(query, str) else _said(query)
-        return await self._run(_recall(self.session_id, self._owner, text[:QUERY_CHARACTERS]))
+        return await self._run(recall(self.session_id, self._owner, text))
 
     async def _run(self, operation: Operation[Result]) -> Result:
         if isinstance(self._client, Sender):
             return await asyncio.to_thread(self._client._run, operation)  # noqa: SLF001
         return await self._client._run(operation)  # noqa: SLF001 (of this package)
-
-
-def _newest(
-    session_id: str, owner: Mapping[str, str | None], most: int | None
-) -> Operation[list[Message]]:
-    """The newest messages, oldest first; none of a session that there is not.
-
-    Raises:
-        ConflictError: they are those of another user or agent.
-
-    """
-    rows: list[Message] = []
-    call: Call[Page[Message]] | None = fetch_pages(
-        Message, "sessions", session_id, "messages", limit=most, order="desc"
-    )
-    while call is not None and (most is None or len(rows) < most):
-        try:
-            page: Page[Message] = yield call
-        except NotFoundError:
-            return []
-        for row in page.items:
-            refuse_others(session_id, row, owner)
-        rows += page.items
-        call = page.following
-    return rows[:most][::-1]
 
 
 def _add(
@@ -147,7 +109,7 @@ def _add(
     items: Sequence[Mapping[str, Any]],
     messages: list[dict[str, Any]],
 ) -> Operation[None]:
-    for start, end in _batches(messages):
+    for start, end in batches(messages):
         while True:
             body = {"messages": messages[start:end], **owner}
             try:
@@ -162,20 +124,8 @@ def _add(
                 break
 
 
-def _batches(messages: Sequence[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
-    start, size = 0, 0
-    for place, message in enumerate(messages):
-        length = len(json.dumps(message).encode())
-        if place > start and (place - start == BATCH_MESSAGES or size + length > BATCH_BYTES):
-            yield start, place
-            start, size = place, 0
-        size += length
-    if messages:
-        yield start, len(messages)
-
-
 def _pop(session_id: str, owner: Mapping[str, str | None]) -> Operation[Mapping[str, Any] | None]:
-    rows = yield from _newest(session_id, owner, 1)
+    rows = yield from newest(session_id, owner, 1)
     if not rows:
         return None
     items = items_of(rows[-1].raw)
@@ -183,7 +133,7 @@ def _pop(session_id: str, owner: Mapping[str, str | None]) -> Operation[Mapping[
         rows = yield from _whole_calls(session_id)
     kept = [item for row in rows for item in items_of(row.raw)][:-1]
     path = ("sessions", session_id, "messages", "delete")
-    yield post(_Deleted, *path, body={"message_ids": [row.message_id for row in rows]})
+    yield post(DeletedMessages, *path, body={"message_ids": [row.message_id for row in rows]})
     yield from _add(session_id, owner, kept, [message_of(item) for item in kept])
     return items[-1]
 
@@ -205,36 +155,6 @@ def _whole_calls(session_id: str) -> Operation[list[Message]]:
                 return rows[::-1]
         call = page.following
     return rows[::-1]
-
-
-def _clear(session_id: str, owner: Mapping[str, str | None]) -> Operation[None]:
-    try:
-        yield from _check(session_id, owner)
-        yield discard(_Deleted, "sessions", session_id, "messages", lost={}, confirm=True)
-    except NotFoundError:
-        return
-
-
-def _recall(session_id: str, owner: Mapping[str, str | None], query: str) -> Operation[str]:
-    try:
-        yield from _check(session_id, owner)
-    except NotFoundError:
-        try:
-            yield post(Session, "sessions", body={"session_id": session_id, **owner})
-        except ConflictError as error:
-            if error.code != "id_taken":
-                raise
-            # Another process was faster.
-            yield from _check(session_id, owner)
-    body = {"query": query or None, "include": {"window": False, "summary": False}}
-    context: Context = yield post(Context, "sessions", session_id, "context", body=body)
-    return context.prompt
-
-
-def _check(session_id: str, owner: Mapping[str, str | None]) -> Operation[None]:
-    """Raises NotFoundError; ConflictError: the session is that of another user or agent."""
-    session: Session = yield fetch(Session, "sessions", session_id)
-    refuse_others(session_id, session, owner)
 
 
 def _said(items: Sequence[TResponseInputItem]) -> str:

@@ -116,4 +116,5 @@ except ModuleNotFoundError as error:
 
     assert done.returncode == 0, done.stderr
     assert done.stdout == "langchain.agents\nagents\n"
-    assert project["optional-dependencies"].keys() == {"langgraph", "langchain", "openai-agents"}
+    extras = {"langgraph", "langchain", "openai-agents", "llama-index", "autogen"}
+    assert project["optional-dependencies"].keys() == extras
