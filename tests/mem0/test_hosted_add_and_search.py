@@ -161,6 +161,27 @@ class TestAdd:
         assert shown["created_at"] == "2023-11-14T22:13:20Z"
         assert shown["expiration_date"] == "2999-12-31"
 
+    async def test_a_text_that_is_there_is_not_stored_again(self, mem0: AsyncClient) -> None:
+        first = (await store(mem0))["results"][0]
+        again = (await store(mem0))["results"][0]
+        near = (await store(mem0, "She drinks green tea in the mornings."))["results"][0]
+
+        assert (again["id"], again["event"], again["memory"]) == (first["id"], "NONE", TEA)
+        assert near["event"] == "ADD"
+
+    async def test_a_key_without_admin_adds_no_knowledge_of_an_agent(
+        self, app: FastAPI, acme: Caller, runtime: Runtime
+    ) -> None:
+        writer = await make_key(runtime, acme.tenant_id, "write")
+        body = {"messages": TEA, "infer": False}
+        async with mem0_client(app, writer.key) as opened:
+            for ids, status in (
+                ({"agent_id": "helper"}, 403), ({"user_id": "ana", "agent_id": "helper"}, 200),
+                ({"run_id": "chat-1"}, 400), ({"user_id": "张 三"}, 400),
+            ):  # fmt: skip
+                response = await opened.post("/v3/memories/add/", json=body | ids)
+                assert response.status_code == status, (ids, response.text)
+
     async def test_a_request_is_repeated_under_its_idempotency_key(self, mem0: AsyncClient) -> None:
         body = {"messages": TEA, "infer": False, "user_id": "ana"}
         headers = {"Idempotency-Key": "once"}
