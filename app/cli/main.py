@@ -93,6 +93,10 @@ COMMANDS: Final = {
         "app.cli.mcp:mcp_command",
         "Give a desktop the memory of a running service, over standard input and output (MCP).",
     ),
+    "import-mem0": Listed(
+        "app.cli.import_mem0:import_mem0_command",
+        "Import memories of mem0 with their ids, dates, metadata and history.",
+    ),
     "openapi": Listed(
         "app.cli.migrate:openapi_command",
         "Print the OpenAPI document, which the service also answers at /openapi.json.",
