@@ -417,7 +417,7 @@ _BUILDERS: Final[Mapping[type[Any], _Builder]] = MappingProxyType(
             factory.get(SearchService),
         ),
         Mem0BatchService: lambda factory, _: Mem0BatchService(
-            factory.get(MemoryService), factory.get(EditService)
+            factory.get(MemoryService), factory.get(Mem0ChangeService)
         ),
         Mem0FeedbackService: lambda factory, _: Mem0FeedbackService(factory.get(FeedbackService)),
         Mem0ExportService: lambda factory, at: Mem0ExportService(

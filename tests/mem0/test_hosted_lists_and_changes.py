@@ -300,6 +300,15 @@ class TestDelete:
     ) -> None:
         assert (await mem0.delete("/v1/memories/?user_id=*")).json()["deleted"] == 3
 
+    async def test_four_wildcards_take_what_has_no_agent_app_or_run_too(
+        self, mem0: AsyncClient, three: dict[str, str]
+    ) -> None:
+        every = dict.fromkeys(("user_id", "agent_id", "app_id", "run_id"), "*")
+        some = every | {"filters": '{"keywords": "nothing has this"}', "source": "CLI"}
+        assert (await mem0.delete("/v1/memories/", params=some)).json()["deleted"] == 0
+        done = (await mem0.delete("/v1/memories/", params=every)).json()
+        assert done["deleted"] == len(three)
+
     async def test_a_bound_key_deletes_its_users_memories_alone(
         self, app: FastAPI, mem0: AsyncClient, acme: Caller, runtime: Runtime, three: dict
     ) -> None:

@@ -8,19 +8,17 @@ from app.identity.tenants.access import Principal
 from app.integrations.mem0.batch_schemas import (
     Mem0BatchDelete,
     Mem0BatchUpdate,
-    Mem0BatchUpdateItem,
     Mem0Feedback,
     Mem0FeedbackAdded,
 )
+from app.integrations.mem0.change_service import Mem0ChangeService
 from app.integrations.mem0.counterpart_errors import BatchStoppedError, NoCounterpartError
-from app.integrations.mem0.filters import APP_KEY
 from app.integrations.mem0.ids import own_id, shown_id
+from app.integrations.mem0.schemas import UpdateRequest
 from app.memory.feedback.schemas import FeedbackCreate, Rating
 from app.memory.feedback.service import FeedbackService
-from app.memory.memories.edit_service import EditService
 from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.filters import MAX_VALUES
-from app.memory.memories.schemas import MemoryPatch
 from app.memory.memories.search_schemas import BulkDelete
 from app.memory.memories.service import MemoryService
 
@@ -34,9 +32,9 @@ _PASSING = 429
 class Mem0BatchService:
     """Updates and deletes up to 1,000 memories by their ids."""
 
-    def __init__(self, memories: MemoryService, edits: EditService) -> None:
+    def __init__(self, memories: MemoryService, changes: Mem0ChangeService) -> None:
         self._memories = memories
-        self._edits = edits
+        self._changes = changes
 
     async def update(self, principal: Principal, body: Mem0BatchUpdate) -> int:
         """Update memories in their order, each as if alone; how many.
@@ -54,25 +52,14 @@ class Mem0BatchService:
         await self._refuse_missing(principal, wanted)
         for done, (memory_id, item) in enumerate(zip(wanted, body.memories, strict=True)):
             try:
-                patch = await self._patch(principal, memory_id, item)
-                await self._edits.patch(principal, memory_id, patch, expected=None)
+                given = item.model_dump(include={"text", "metadata"}, exclude_none=True)
+                await self._changes.update(principal, memory_id, UpdateRequest(**given))
             except DomainError as error:
                 if done == 0 or error.status >= _PASSING:
                     raise
                 shown = shown_id(memory_id)
                 raise BatchStoppedError(done, len(wanted), shown, error.detail) from error
         return len(wanted)
-
-    async def _patch(
-        self, principal: Principal, memory_id: str, item: Mem0BatchUpdateItem
-    ) -> MemoryPatch:
-        """The change of one memory, whose app stays."""
-        given: dict[str, Any] = {} if item.text is None else {"content": item.text}
-        if item.metadata is not None:
-            kept = (await self._memories.get(principal, memory_id)).metadata
-            app = {APP_KEY: kept[APP_KEY]} if APP_KEY in kept else {}
-            given["metadata"] = item.metadata | app
-        return MemoryPatch(**given)
 
     async def delete(self, principal: Principal, body: Mem0BatchDelete) -> int:
         """Delete memories in one transaction; how many.

@@ -117,7 +117,12 @@ class Mem0ChangeService:
 
         """
         ids = {name: value for name in ENTITY_IDS if (value := getattr(query, name)) is not None}
-        parts = [translated(ids), translated(of_query(query.filters))]
+        if all(ids.get(name) == "*" for name in ENTITY_IDS):
+            # So the command-line client says: everything, and not only what has all four.
+            parts: list[dict[str, Any]] = [{"memory_id": {"exists": True}}]
+        else:
+            parts = [translated(ids)]
+        parts.append(translated(of_query(query.filters)))
         if query.metadata is not None:
             parts.append(translated({"metadata": of_query(query.metadata)}))
         return await self.delete_chosen(principal, together(*parts))

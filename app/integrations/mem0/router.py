@@ -33,7 +33,11 @@ ChangeDep = Annotated[Mem0ChangeService, provided(Mem0ChangeService)]
 
 
 async def same_project(
-    request: Request, org_id: str | None = None, project_id: str | None = None
+    request: Request,
+    org_id: str | None = None,
+    project_id: str | None = None,
+    # The command-line client says `source=CLI` with every request.
+    _source: Annotated[str | None, Query(alias="source", max_length=50)] = None,
 ) -> None:
     """Raises UnknownMem0ProjectError for ids that are not those of the key's tenant."""
     principal = await identified(request)

@@ -29,10 +29,11 @@ ENTITY_IDS = ("user_id", "agent_id", "app_id", "run_id")
 
 
 class ClientQuery(Schema):
-    """What clients of 1.x put into the query of every request."""
+    """What clients of 1.x, and the command-line client, put into the query of every request."""
 
     org_id: str | None = None
     project_id: str | None = None
+    source: str | None = Field(default=None, max_length=50)
 
 
 class Entities(Schema):
