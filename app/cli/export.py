@@ -2,8 +2,10 @@
 
 import gzip
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -12,6 +14,7 @@ import typer
 from app.cli.demo import KeyOption, UrlOption
 from app.cli.evaluation_options import service_meant
 from app.cli.import_ import told_failures
+from app.cli.mem0_export import as_mem0
 from app.cli.options import DataDirOption, settings_with
 from app.console import UNUSABLE, err, fail, progress
 from kemem import Memory
@@ -34,6 +37,11 @@ ProjectOption = Annotated[
 ]
 
 
+class ExportFormat(StrEnum):
+    kemem = "kemem"
+    mem0 = "mem0"
+
+
 def export_command(
     out: OutOption = Path("kemem-export.ndjson.gz"),
     user: UserOption = None,
@@ -42,6 +50,12 @@ def export_command(
     vectors: Annotated[
         bool, typer.Option("--vectors/--no-vectors", help="Whether vectors are in.")
     ] = True,
+    format_: Annotated[
+        ExportFormat,
+        typer.Option(
+            "--as", help="mem0: a line for each memory, with the arguments of mem0's add()."
+        ),
+    ] = ExportFormat.kemem,
     force: Annotated[bool, typer.Option(help="Replace the file if it is there.")] = False,
     url: UrlOption = None,
     key: KeyOption = None,
@@ -59,6 +73,7 @@ def export_command(
         fail(f"There is no folder {out.absolute().parent} for {out.name}.", code=UNUSABLE)
     service = service_meant(url, key, settings_with(data_dir=data_dir))
     rows = 0
+    left_out: Counter[str] = Counter()
     with (
         told_failures(),
         Memory(service.base_url, service.key) as memory,
@@ -66,12 +81,18 @@ def export_command(
         _whole(out) as file,
     ):
         task = bar.add_task("Exporting", total=None)
-        for line in _lines(memory, user, agent, project, vectors=vectors):
+        lines = _lines(memory, user, agent, project, vectors=vectors)
+        if format_ is ExportFormat.mem0:
+            lines = as_mem0(lines, left_out)
+        for line in lines:
             file.write(line)
             rows += 1
             bar.advance(task)
     # The manifest and the end are no rows.
-    err.print(f"{rows - 2:,} rows in {out}, {out.stat().st_size:,} bytes.")
+    rows -= 0 if format_ is ExportFormat.mem0 else 2
+    err.print(f"{rows:,} rows in {out}, {out.stat().st_size:,} bytes.")
+    for reason, count in sorted(left_out.items()):
+        err.print(f"{count:,} memories left out: {reason}.")
 
 
 def _lines(
