@@ -236,9 +236,13 @@ class TestSearch:
         await store(mem0, "The bicycle needs a new chain.")
         scores = sorted(hit["score"] for hit in await search(mem0, "green tea"))
 
-        kept = await search(mem0, "green tea", threshold=(scores[0] + scores[1]) / 2)
+        at = await search(mem0, "green tea", threshold=scores[1])
+        above = await search(mem0, "green tea", threshold=min(1, scores[1] + 0.001))
+        below = await search(mem0, "green tea", threshold=0.3)
 
-        assert [hit["score"] for hit in kept] == scores[1:]
+        assert [hit["score"] for hit in at] == scores[1:]
+        assert above == []
+        assert [hit["score"] for hit in below] == scores[::-1]
 
     async def test_only_the_named_fields_are_shown(self, mem0: AsyncClient) -> None:
         await store(mem0)

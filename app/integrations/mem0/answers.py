@@ -61,13 +61,10 @@ def _metadata(stored_: Mapping[str, Any]) -> Shown | None:
 
 def hit(row: Mapping[str, Any], fields: Sequence[str] | None = None) -> Shown:
     """A memory that a search found; `score` is what `threshold` is compared with."""
-    similarity = row["similarity"]
     scored = {
-        "score": row["relevance"] if similarity is None else similarity,
-        "score_breakdown": {
-            "similarity": similarity, "relevance": row["relevance"], "rank": row["score"],
-        },
-    }  # fmt: skip
+        "score": row["score"],
+        "score_breakdown": {name: row[name] for name in ("similarity", "relevance")},
+    }
     return _only(memory(row) | scored, fields)
 
 

@@ -128,7 +128,7 @@ class Mem0Service:
         return answers.memory(found.model_dump())
 
     async def search(self, principal: Principal, body: SearchRequest) -> Shown:
-        """What is remembered about a query, best first.
+        """What is remembered about a query, best first, with a `score` of `threshold` at least.
 
         A search that names no user goes through every user, agent and session that has what the
         filters choose.
@@ -146,17 +146,19 @@ class Mem0Service:
         asked = {
             "query": body.query,
             "limit": limit,
-            "threshold": body.threshold,
             "filters": filters or None,
             "rerank": body.rerank is not False,
             "reference_time": None if body.reference_date is None else moment(body.reference_date),
         }
         found: list[Mapping[str, Any]] = []
-        for place in await self._places(principal, ids, filters):
+        places = await self._places(principal, ids, filters)
+        for place in places:
             request = made(OwnSearch, asked | place)
             found += (await self._searches.search(principal, request))["results"]
-        found.sort(key=lambda row: -row["score"])
-        results = [answers.hit(row, body.fields) for row in found[:limit]]
+        if len(places) > 1 or body.rerank is False:
+            found.sort(key=lambda row: -row["score"])
+        kept = [row for row in found[:limit] if row["score"] >= (body.threshold or 0)]
+        results = [answers.hit(row, body.fields) for row in kept]
         return answers.warned({"results": results}, body.unused)
 
     async def _places(
