@@ -18,7 +18,7 @@ LOCOMO ?= ../shared/data/locomo/locomo10.json
 MADIAL ?= ../shared/data/madial
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo unit test test-slow check format client dashboard guide migrate migration bench soak constraints \
+.PHONY: help install run demo unit test test-slow check format client typescript dashboard guide migrate migration bench soak constraints \
 	wheel clean
 
 help: ## List these commands.
@@ -73,6 +73,10 @@ format: $(READY) ## Put the code into its form and mend what can be mended.
 
 client: $(READY) ## Generate the sync client, kemem/_sync, from the async one, kemem/_async.
 	@$(BIN)/python scripts/generate_client.py
+
+typescript: $(READY) ## Generate the types of clients/typescript from the OpenAPI document; needs Node.js.
+	@cd clients/typescript && npm ci --silent
+	@PYTHONPATH=. $(BIN)/python scripts/generate_typescript.py
 
 dashboard: ## Build the dashboard from dashboard/ into app/integrations/dashboard/assets; needs Node.js.
 	@cd dashboard && npm ci --silent && npm run --silent build
@@ -136,6 +140,6 @@ wheel: $(READY) ## Build the client alone into dist/, for: pip install dist/keme
 	@ls dist/kemem_client-*.whl
 
 clean: ## Remove .venv, caches and build folders; your data stays.
-	@rm -rf $(VENV) build dist *.egg-info client/build client/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis
+	@rm -rf $(VENV) build dist *.egg-info client/build client/*.egg-info clients/typescript/build clients/typescript/dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .schemathesis
 	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "Removed. Data folders are left alone."
