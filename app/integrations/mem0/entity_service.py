@@ -15,9 +15,9 @@ from app.integrations.mem0 import answers
 from app.integrations.mem0.answers import Shown
 from app.integrations.mem0.change_service import Mem0ChangeService
 from app.integrations.mem0.errors import (
-    EntityNotFoundError,
-    EventNotFoundError,
     InvalidMem0RequestError,
+    Mem0EntityNotFoundError,
+    Mem0EventNotFoundError,
 )
 from app.integrations.mem0.filters import text_of, translated
 from app.integrations.mem0.ids import own_id
@@ -84,8 +84,8 @@ class Mem0EntityService:
         Raises:
             InvalidMem0RequestError: there is no such kind.
             InsufficientScopeError: a user or an agent takes an admin's key.
-            EntityNotFoundError, UserNotFoundError, AgentNotFoundError, SessionNotFoundError: there
-                is none for this caller.
+            Mem0EntityNotFoundError, UserNotFoundError, AgentNotFoundError,
+            SessionNotFoundError: there is none for this caller.
 
         """
         if kind not in KINDS:
@@ -106,7 +106,7 @@ class Mem0EntityService:
         """Whether it is there, though it has no memories.
 
         Raises:
-            EntityNotFoundError, AgentNotFoundError, SessionNotFoundError: it is not.
+            Mem0EntityNotFoundError, AgentNotFoundError, SessionNotFoundError: it is not.
 
         """
         if kind == "agent":
@@ -114,14 +114,14 @@ class Mem0EntityService:
         elif kind == "run":
             await self._sessions.get(principal, name)
         else:
-            raise EntityNotFoundError(kind)
+            raise Mem0EntityNotFoundError(kind)
 
     async def event(self, principal: Principal, event_id: str) -> Shown:
         """An add, or a delete that takes long: how far it is, and what became of it.
 
         Raises:
             InvalidMem0RequestError: the id is no UUID.
-            EventNotFoundError: there is none for this caller.
+            Mem0EventNotFoundError: there is none for this caller.
 
         """
         job_id = own_id("job", event_id)
@@ -130,7 +130,7 @@ class Mem0EntityService:
         except JobNotFoundError:
             return await self._event_at_once(principal, own_id("gat", event_id))
         if job.kind not in {INFER, DELETE}:
-            raise EventNotFoundError
+            raise Mem0EventNotFoundError
         return answers.event(job, await self._decisions(principal, job))
 
     async def _decisions(self, principal: Principal, job: JobRead) -> list[DecisionRead]:
@@ -142,13 +142,13 @@ class Mem0EntityService:
         return [DecisionRead.model_validate(row) for row in rows[:EVENT_RESULTS]]
 
     async def _event_at_once(self, principal: Principal, decision_id: str) -> Shown:
-        """An add that was answered at once. Raises EventNotFoundError."""
+        """An add that was answered at once. Raises Mem0EventNotFoundError."""
         async with self._work.read(principal) as db:
             decisions = DecisionRepository(db, principal.access)
             try:
                 row = await decisions.get(decision_id)
             except DecisionNotFoundError:
-                raise EventNotFoundError from None
+                raise Mem0EventNotFoundError from None
             return answers.event_at_once(DecisionRead.model_validate(row))
 
     async def events(

@@ -20,7 +20,7 @@ class InvalidMem0RequestError(UnprocessableError):
 
 class UnknownMem0ProjectError(NotFoundError):
     code = "mem0_project_not_found"
-    title = "Project not found"
+    title = "mem0 project not found"
 
     def __init__(self) -> None:
         super().__init__(
@@ -29,7 +29,7 @@ class UnknownMem0ProjectError(NotFoundError):
         )
 
 
-class EntityNotFoundError(NotFoundError):
+class Mem0EntityNotFoundError(NotFoundError):
     code = "mem0_entity_not_found"
     title = "Entity not found"
 
@@ -37,7 +37,7 @@ class EntityNotFoundError(NotFoundError):
         super().__init__(f"There is no such {kind}.")
 
 
-class EventNotFoundError(NotFoundError):
+class Mem0EventNotFoundError(NotFoundError):
     code = "mem0_event_not_found"
     title = "Event not found"
 
