@@ -42,8 +42,9 @@ from app.integrations.guide.router import install_guide
 from app.integrations.langgraph.router import router as saver
 from app.integrations.mcp.router import router as mcp
 from app.integrations.mem0.batch_router import router as mem0_batches
-from app.integrations.mem0.dialect_router import Dialect, token_as_bearer
+from app.integrations.mem0.dialect_router import Dialect, api_key_as_bearer, token_as_bearer
 from app.integrations.mem0.entity_router import router as mem0_entities
+from app.integrations.mem0.oss_router import router as mem0_server
 from app.integrations.mem0.profile_router import router as mem0_profiles
 from app.integrations.mem0.project_router import router as mem0_projects
 from app.integrations.mem0.router import router as mem0
@@ -155,7 +156,10 @@ ROUTERS = (
 MEM0_ROUTERS = (mem0, mem0_entities, mem0_batches, mem0_profiles, mem0_webhooks, mem0_projects)
 
 # Mounted: each has its own errors and its own document, at `openapi.json` below its path.
-DIALECTS = {"/mem0": Dialect("mem0's API", MEM0_ROUTERS, token_as_bearer)}
+DIALECTS = {
+    "/mem0": Dialect("mem0's API", MEM0_ROUTERS, token_as_bearer),
+    "/mem0-oss": Dialect("mem0's server", (mem0_server,), api_key_as_bearer),
+}
 
 
 class State(TypedDict):

@@ -14,7 +14,7 @@ from app.main import create_app
 from app.platform.http.problems import MEDIA_TYPE, Problem
 from tests.support.document import document
 
-OTHER_PRODUCTS = ("/mem0",)
+OTHER_PRODUCTS = ("/mem0", "/mem0-oss")
 """Their clients call these by path: no client of ours is generated from them."""
 
 VERB = re.compile(

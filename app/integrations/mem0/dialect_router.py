@@ -83,6 +83,20 @@ def token_as_bearer(headers: Headers) -> Headers:
     ]
 
 
+def api_key_as_bearer(headers: Headers) -> Headers:
+    """`X-API-Key: …`, as clients of mem0's server write it, as a bearer token.
+
+    A bearer token that is there as well counts: it is how the server takes other keys.
+    """
+    names = {name for name, _ in headers}
+    return [
+        (b"authorization", b"Bearer " + value)
+        if name == b"x-api-key" and b"authorization" not in names
+        else (name, value)
+        for name, value in headers
+    ]
+
+
 def _answer(request: Request, error: DomainError) -> Response:
     detail = "Memory not found!" if isinstance(error, MemoryNotFoundError) else error.detail
     return _json(
