@@ -344,6 +344,22 @@ class TestKeys:
             assert len((await called(client, "memory_list", user_id="ana"))["items"]) == 1
             assert (await called(client, "memory_list", user_id="ben"))["items"] == []
 
+    async def test_a_key_of_nobody_works_for_the_named_user_alone(self, app, acme, client) -> None:
+        memory_id = (await save(client, "Ben likes rain.", user_id="ben"))["memory_id"]
+        said = {"role": "user", "content": "I like rain.", "message_id": "m1"}
+        await append(client, "s2", said, user_id="ben")
+
+        async with desktop(app, acme.key) as desk:
+            for tool, arguments, code in [
+                ("memory_delete", {"memory_id": memory_id}, "memory_not_found"),
+                ("memory_update", {"memory_id": memory_id, "content": "Snow."}, "memory_not_found"),
+                ("message_read", {"message_id": "m1"}, "message_not_found"),
+            ]:
+                assert (await refused(desk, tool, user_id="ana", **arguments))[0] == code
+            assert "I like rain." in await told(
+                desk, "message_read", user_id="ben", message_id="m1"
+            )
+
     async def test_a_header_names_the_user(self, app, acme) -> None:
         async with desktop(app, acme.key, **{"KeMem-User": "ana"}) as client:
             await called(client, "memory_save", content="Ana drinks green tea.")

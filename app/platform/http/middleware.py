@@ -40,7 +40,7 @@ IMPORT_BYTES = 1024 * 1024
 """What a part of an import may have beyond other requests: a message that was as large as a request
 comes back with its vectors."""
 
-KEYED = ("/v1/", "/mem0/", "/mem0-oss/", "/mcp")
+KEYED = ("/v1/", "/mem0/", "/mem0-oss/")
 """What takes a key."""
 
 Identify = Callable[[Request], Awaitable[object]]
