@@ -133,6 +133,19 @@ class TestAdd:
         assert [one["event"] for one in shown["results"]] == ["ADD"]
         assert "Lisbon" in shown["results"][0]["memory"]
 
+    async def test_what_only_an_agent_is_named_for_is_its_knowledge(
+        self, mem0: AsyncClient
+    ) -> None:
+        body = {
+            "messages": [{"role": "user", "content": "I live in Lisbon."}],
+            "agent_id": "helper", "async_mode": False,
+        }  # fmt: skip
+        shown = (await mem0.post("/v3/memories/add/", json=body)).json()
+        [hit] = await search(mem0, "Where?", filters={"agent_id": "helper"})
+
+        assert [one["id"] for one in shown["results"]] == [hit["id"]]
+        assert (hit["user_id"], hit["agent_id"]) == (None, "helper")
+
     async def test_what_the_gate_refuses_is_named(self, mem0: AsyncClient) -> None:
         both = [{"role": "user", "content": text} for text in ("ok", TEA)]
         added = await store(mem0, messages=both)
