@@ -8,6 +8,7 @@ import gc
 import sys
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from pathlib import Path
 from typing import TypedDict
 
 # What is imported below stays as long as the process. Looking for garbage among it, again and
@@ -162,6 +163,10 @@ DIALECTS = {
 }
 
 
+EXAMPLES = Path(__file__).parent / "openapi_examples.json"
+"""What a service answered; `scripts/record_examples.py` records it."""
+
+
 class State(TypedDict):
     services: Factory
 
@@ -203,7 +208,7 @@ def create_app(
     openapi.install_page(app)
     install_guide(app)
     problems.install(app)
-    openapi.install_document(app, *KEY_ERRORS)
+    openapi.install_document(app, *KEY_ERRORS, examples=EXAMPLES)
     app.add_middleware(RequestMiddleware, max_bytes=request_max_bytes, identify=identified)
     return app
 

@@ -69,7 +69,7 @@ def test_every_error_has_an_example_with_its_code() -> None:
             assert [(one.code, one.title) for one in problems] == described, (name, status)
             assert {one.status for one in problems} == {int(status)}, (name, status)
     # Its own sentence, where that says nothing of the request.
-    assert "`KeMem-User`" in examples["ActingUserMismatch"]["value"]["detail"]
+    assert "`KeMem-User`" in examples["acting_user_mismatch.key-of-another-user"]["value"]["detail"]
 
 
 def test_lines_of_an_export_are_a_text_for_generators() -> None:

@@ -8,6 +8,7 @@ The pages and their assets come from an installed package: they work without the
 """
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator
 from importlib.resources import files
@@ -104,8 +105,10 @@ ALWAYS = (
 )
 
 
-def install_document(app: FastAPI, *key_errors: type[DomainError]) -> None:
+def install_document(app: FastAPI, *key_errors: type[DomainError], examples: Path) -> None:
     """Publish `key_errors` on every operation that takes a key, and all errors as problems.
+
+    `examples` is a file with answers by operation id.
 
     The document is made when it is first asked for, which takes a second, in a thread.
     """
@@ -119,7 +122,9 @@ def install_document(app: FastAPI, *key_errors: type[DomainError]) -> None:
     def complete() -> dict[str, Any]:
         if app.openapi_schema is None:
             document, known = plain(), _known_errors()
+            answers = json.loads(examples.read_text(encoding="utf-8"))
             for operation in _operations(document):
+                _show(operation, answers)
                 _complete(operation, key_errors, known)
             document["components"]["examples"] = {
                 _name(error): _problem_example(error) for error in sorted(known.values(), key=_name)
@@ -153,6 +158,15 @@ def _problem_schemas() -> dict[str, Any]:
 def _operations(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     for path in document["paths"].values():
         yield from path.values()
+
+
+def _show(operation: dict[str, Any], answers: dict[str, Any]) -> None:
+    """Put the example of an operation beside the schema of its success."""
+    name = operation["operationId"]
+    if name in answers:
+        success = operation["responses"][min(operation["responses"])]
+        content = success["content"]["application/json"]
+        content["example"] = answers[name]
 
 
 def _complete(
@@ -206,7 +220,8 @@ def _known_errors() -> dict[tuple[str, str], type[DomainError]]:
 
 
 def _name(error: type[DomainError]) -> str:
-    return error.__name__.removesuffix("Error")
+    """Of an example: two packages may name a class alike, and two titles may share a code."""
+    return re.sub(r"[^a-z_.]+", "-", f"{error.code}.{error.title.lower()}")
 
 
 def _concrete(base: type[DomainError]) -> Iterator[type[DomainError]]:
