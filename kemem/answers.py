@@ -60,6 +60,11 @@ class Listing(Answer, Sequence[Item]):
     def __getitem__(self, index: slice) -> tuple[Item, ...]: ...
 
     def __getitem__(self, index: int | slice) -> Item | tuple[Item, ...]:
+        if isinstance(index, str):
+            raise TypeError(
+                f"an answer is a sequence: iterate over it, or read .results; "
+                f"its JSON is .raw[{index!r}]"
+            )
         return self.results[index]
 
     def __str__(self) -> str:

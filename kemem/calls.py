@@ -199,6 +199,17 @@ def _id(value: object) -> str:
     return value
 
 
+_OTHER_NAMES = {"top_k": "limit", "text": "content", "data": "content"}
+
+
+def checked_names(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Raises TypeError for a parameter that has this name elsewhere and another one here."""
+    for name, own in _OTHER_NAMES.items():
+        if name in options:
+            raise TypeError(f"{name} is called {own} here: write {own}=")
+    return options
+
+
 def checked_limit(limit: int | None) -> int | None:
     """Raises ValueError for a limit below 1."""
     if limit is not None and limit < 1:

@@ -10,6 +10,7 @@ from kemem.calls import (
     Page,
     change,
     checked_limit,
+    checked_names,
     fetch,
     fetch_pages,
     if_match,
@@ -155,7 +156,7 @@ class AsyncMemoryMethods(AsyncSender):
                 repeated. It may have succeeded: read the memory again.
 
         """
-        body = {**({} if content is None else {"content": content}), **changes}
+        body = {**({} if content is None else {"content": content}), **checked_names(changes)}
         call = change("PATCH", MemoryItem, "memories", memory_id, body=body, version=version)
         return await self._send(call)
 
@@ -287,7 +288,7 @@ class AsyncMemoryMethods(AsyncSender):
             "filters": filters,
             "threshold": threshold,
             "rerank": rerank,
-            **options,
+            **checked_names(options),
         }
         return await self._send(post(SearchResults, "memories", "search", body=body))
 

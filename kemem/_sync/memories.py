@@ -11,6 +11,7 @@ from kemem.calls import (
     Page,
     change,
     checked_limit,
+    checked_names,
     fetch,
     fetch_pages,
     if_match,
@@ -156,7 +157,7 @@ class MemoryMethods(Sender):
                 repeated. It may have succeeded: read the memory again.
 
         """
-        body = {**({} if content is None else {"content": content}), **changes}
+        body = {**({} if content is None else {"content": content}), **checked_names(changes)}
         call = change("PATCH", MemoryItem, "memories", memory_id, body=body, version=version)
         return self._send(call)
 
@@ -284,7 +285,7 @@ class MemoryMethods(Sender):
             "filters": filters,
             "threshold": threshold,
             "rerank": rerank,
-            **options,
+            **checked_names(options),
         }
         return self._send(post(SearchResults, "memories", "search", body=body))
 
