@@ -195,6 +195,8 @@ def create_app(
         openapi_url=None,
         docs_url=None,
         redoc_url=None,
+        # Its own would tell a provider of the process what exceptions say; ours are in `otel.py`.
+        telemetry={"tracing": False, "metrics": False, "logs": False, "operation_spans": False},
         license_info={"name": "Apache-2.0", "identifier": "Apache-2.0"},
         separate_input_output_schemas=True,
         # Short and stable: code is generated from them.

@@ -3,10 +3,11 @@
 import asyncio
 import gc
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from shutil import disk_usage
 from typing import Final
@@ -26,6 +27,7 @@ from app.deployment import (
     search_ranks,
     window_policy,
 )
+from app.errors import ConfigurationError
 from app.governance.exports.service import ExportSlots
 from app.governance.webhooks.repository import WebhookDirectory
 from app.identity.agents.agent_processors import Processing
@@ -137,6 +139,7 @@ async def open_runtime(
     if not settings.allow_owner_login:
         await refuse_owner_login(dsn)
     async with (
+        _open_traces() if settings.tracing else nullcontext(),
         nullcontext(providers) if providers else open_providers(settings) as opened,
         open_database(
             dsn,
@@ -179,6 +182,20 @@ async def open_usable(settings: Settings) -> AsyncIterator[Providers]:
     allowed_processors(settings.processors)
     async with open_providers(settings) as providers:
         yield providers
+
+
+def _open_traces() -> AbstractAsyncContextManager[object]:
+    """Raises ConfigurationError."""
+    try:
+        # Imports the SDK, which nothing else of the service needs.
+        otel = import_module("app.platform.observability.otel")
+    except ModuleNotFoundError as error:
+        raise ConfigurationError(
+            f"MEMORY_TRACING is on, and {error.name} is not installed: install the extra with "
+            "`pip install .[otel]`, or leave the setting out."
+        ) from None
+    traces: AbstractAsyncContextManager[object] = otel.open_traces()
+    return traces
 
 
 def _reserve(settings: Settings, free_bytes: Callable[[], int] | None) -> DiskReserve | None:

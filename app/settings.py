@@ -146,6 +146,7 @@ class Settings(BaseSettings):
     shutdown_seconds: Annotated[int, Ge(1), Le(300)] = 30
     log_level: Literal["debug", "info", "warning", "error"] = "info"
     metrics_token: SecretStr | None = None
+    tracing: bool = False
     secret_key: SecretKeys | None = None
 
     # --- models

@@ -17,6 +17,7 @@ from app.language.llm.json_answers import read_answer
 from app.language.llm.openai_client import failure_of, refusal_in, words_of
 from app.language.llm.openai_completion import Completion, read_completion
 from app.language.llm.openai_dialect import Dialect, Limit, Question, about_limit, about_roles
+from app.platform.observability.tracing import model_call
 
 if TYPE_CHECKING:
     import openai
@@ -117,21 +118,24 @@ class OpenAIChat:
 
         while True:
             meter.calls += 1
-            try:
-                # The raw answer, because the SDK builds models from it without checking them.
-                response = await self._client.chat.completions.with_raw_response.create(
-                    model=self._model, **question.request(dialect)
-                )
-            except openai.OpenAIError as error:
-                refusal: openai.OpenAIError = error
-            else:
-                inside = refusal_in(response.http_response)
-                if inside is None:
-                    completion = read_completion(response.content)
-                    if completion is None:
-                        raise _bad_answer("unreadable", meter)
-                    return dialect, completion
-                refusal = inside
+            with model_call("chat", self._model) as span:
+                try:
+                    # The raw answer, because the SDK builds models from it without checking them.
+                    response = await self._client.chat.completions.with_raw_response.create(
+                        model=self._model, **question.request(dialect)
+                    )
+                except openai.OpenAIError as error:
+                    refusal: openai.OpenAIError = error
+                else:
+                    inside = refusal_in(response.http_response)
+                    if inside is None:
+                        completion = read_completion(response.content)
+                        if completion is None:
+                            raise _bad_answer("unreadable", meter)
+                        span.used(completion.input_tokens, completion.output_tokens)
+                        return dialect, completion
+                    refusal = inside
+                span.failed(refusal)
             plainer = _plainer(dialect, refusal)
             if plainer is None:
                 raise _unavailable(refusal, meter) from refusal

@@ -16,6 +16,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from app.language.llm.embedder import EmbeddingUse, Vectors, unit_rows
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.language.llm.openai_client import failure_of
+from app.platform.observability.tracing import model_call
 
 if TYPE_CHECKING:
     import openai
@@ -99,13 +100,14 @@ async def _request(
     try:
         # The raw answer, because the SDK builds models from it without checking them and
         # fails in its own ways on a bad one.
-        response = await client.embeddings.with_raw_response.create(
-            model=model,
-            input=list(texts),
-            # Not every local server knows base64, the SDK's default.
-            encoding_format="float",
-            dimensions=openai.omit if dimensions is None else dimensions,
-        )
+        with model_call("embeddings", model):
+            response = await client.embeddings.with_raw_response.create(
+                model=model,
+                input=list(texts),
+                # Not every local server knows base64, the SDK's default.
+                encoding_format="float",
+                dimensions=openai.omit if dimensions is None else dimensions,
+            )
     except openai.OpenAIError as error:
         failure = failure_of(error)
         raise EmbeddingUnavailableError(

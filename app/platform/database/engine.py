@@ -45,12 +45,10 @@ from app.platform.database.transactions import (
     session_on,
 )
 from app.platform.database.turns import MOST_WAITING, PoolTurns, turns_of
+from app.platform.observability.tracing import tracing
 from app.settings import DISPATCH_POOL_SIZE
 
 log = structlog.get_logger()
-
-
-"""Key look-ups take 0.1 ms each; three connections carry thousands a second."""
 
 CACHED_CHARACTERS = 65_536
 """Longest statement that a connection keeps prepared. The driver's own limit, 15 KiB, is less than
@@ -314,6 +312,8 @@ async def enter_tenant(db: AsyncSession, tenant_id: str) -> None:
 async def _prepare(connection: asyncpg.Connection, role: str) -> None:
     await connection.execute(f"SET ROLE {role}")
     await refuse_powerful_role(connection, role=role)
+    if (traces := tracing()) is not None:
+        traces.watch_connection(connection)
 
 
 async def _connect(dsn: str, **options: Any) -> asyncpg.Connection:
@@ -373,6 +373,8 @@ async def open_database(
     pool = _pool(dsn, settings, limits)
     connect = partial(_connect, dsn, server_settings=settings, **limits)
     engine = _engine(connect, pool_size, statement_timeout_seconds)
+    if (traces := tracing()) is not None:
+        traces.watch_engine(engine)
     try:
         async with (
             pool(max_size=pool_size, init=_prepare_reads) as reads,

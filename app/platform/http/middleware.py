@@ -29,6 +29,7 @@ from app.platform.http.connections import EXPIRED
 from app.platform.http.openapi import BodyTooLargeError, RequestExpiredError
 from app.platform.http.rates import HEADERS
 from app.platform.observability.metrics import DURATION, IN_FLIGHT, REQUESTS
+from app.platform.observability.tracing import tracing
 
 log = structlog.get_logger()
 
@@ -95,6 +96,14 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self._app(scope, receive, _naming_configuration_errors(send))
             return
+        traces = tracing()
+        if traces is None:
+            await self._serve(scope, receive, send)
+        else:
+            await traces.request(self._serve, scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> int:
+        """Answer a request; the status, which of one without an answer is CLIENT_GONE."""
         started = perf_counter()
         request_id = _request_id(scope)
         scope.setdefault("state", {})["request_id"] = request_id
@@ -140,6 +149,7 @@ class RequestMiddleware:
         finally:
             IN_FLIGHT.dec()
             _report(scope, CLIENT_GONE if gone else status, perf_counter() - started)
+        return CLIENT_GONE if gone else status
 
     async def _limited(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Call the application with a body that is counted as it comes, for a caller whose key is

@@ -23,6 +23,7 @@ from app.platform.database.engine import Database
 from app.platform.database.roles import DISPATCH
 from app.platform.jobs.models import LANE_BUSY
 from app.platform.jobs.orders import CHANNEL, ClaimedJob
+from app.platform.observability.tracing import CARRIED
 
 log = structlog.get_logger()
 CONNECT_SECONDS = 10
@@ -379,7 +380,11 @@ def _names(jobs: Sequence[ClaimedJob]) -> tuple[list[str], list[str], list[str]]
 
 def _claimed(tenant_id: str, row: dict[str, Any]) -> ClaimedJob:
     signals = frozenset(row.pop("signals"))
-    return ClaimedJob(tenant_id=tenant_id, signals=signals, **row)
+    payload = dict(row.pop("payload"))
+    traceparent = payload.pop(CARRIED, None)
+    return ClaimedJob(
+        tenant_id=tenant_id, signals=signals, payload=payload, traceparent=traceparent, **row
+    )
 
 
 class Listener:

@@ -6,6 +6,7 @@ from functools import cache
 
 from app.platform.jobs.models import LANE_BUSY, LIVE
 from app.platform.jobs.orders import CHANGED, CHANNEL, Order
+from app.platform.observability.tracing import carried
 
 # `{signals}` to `{order}` are of the order that joins a live job `j`, `{longest}` is its longest
 # wait, `{urgent}` whether it is urgent, `{order}` its place in the lane. `{now}` is PostgreSQL's
@@ -164,7 +165,7 @@ def parameters_of(order: Order, tenant_id: str, job_id: str) -> list[object]:
         order.session_id,
         order.creator,
         sorted(order.signals),
-        json.dumps(dict(order.payload)),
+        json.dumps({**order.payload, **carried()}),
         order.delay,
         order.longest,
         order.max_attempts,

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any
 
+from app.platform.observability.tracing import carried
+
 CHANNEL = "kemem_jobs"
 """Channel on which workers are notified of jobs that are due at once."""
 
@@ -64,7 +66,7 @@ class Order:
         return values | {
             "job_id": job_id,
             "signals": sorted(self.signals),
-            "payload": dict(self.payload),
+            "payload": {**self.payload, **carried()},
         }
 
 
@@ -108,6 +110,8 @@ class ClaimedJob:
     create_time: datetime
     started_at: datetime
     lane: str | None = None
+    traceparent: str | None = None
+    """The trace in which it was ordered, if there is one."""
 
 
 Handler = Callable[[ClaimedJob], Awaitable[dict[str, Any] | None]]

@@ -11,6 +11,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import timedelta
+from functools import partial
 from time import perf_counter
 from typing import Any, Literal
 
@@ -25,6 +26,7 @@ from app.platform.jobs.failures import GIVEN_BACK, LEASE_EXPIRED, Verdict, judge
 from app.platform.jobs.orders import ClaimedJob, Handler
 from app.platform.jobs.recurring import Ticker, run_ticker
 from app.platform.observability.metrics import JOB_LAG, JOB_RUNS, JOB_SECONDS, JOBS_RUNNING
+from app.platform.observability.tracing import tracing
 
 log = structlog.get_logger()
 
@@ -243,7 +245,14 @@ class Worker:
         self._supervise(self._supervise_run(run))
 
     async def _handle(self, job: ClaimedJob) -> dict[str, Any] | None:
-        return await self._handlers[job.kind](job)
+        handler = self._handlers[job.kind]
+        traces = tracing()
+        if traces is None:
+            return await handler(job)
+        result: dict[str, Any] | None = await traces.job(
+            job.kind, job.job_id, job.attempts, job.traceparent, partial(handler, job)
+        )
+        return result
 
     def _free(self, run: _Run) -> None:
         """Free the slot of a handler that has ended or was abandoned."""
