@@ -107,6 +107,36 @@ class TestAdd:
 
         assert {hit["app_id"] for hit in await search(mem0)} == {None, "shop"}
 
+    async def test_filters_of_an_add_that_name_no_one_id_are_refused(
+        self, mem0: AsyncClient
+    ) -> None:
+        for filters, named in (
+            ({"user_id": {"in": ["ana"]}}, "user_id"),
+            ({"user_id": ["ana"]}, "user_id"),
+            ({"user_id": "*"}, "user_id"),
+            ({"user_id": {"eq": "*"}}, "user_id"),
+            ({"user_id": {"eq": "ana", "ne": "bo"}}, "user_id"),
+            ({"run_id": None}, "run_id"),
+            ({"AND": [{"user_id": "ana"}, {"metadata": {"topic": "tea"}}]}, "metadata"),
+            ({"AND": [{"OR": [{"user_id": "ana"}, {"user_id": "bo"}]}]}, "OR"),
+            ({"AND": [{"user_id": "ana"}, {"user_id": "bo"}]}, "user_id"),
+            ({"AND": []}, "AND"),
+            ({"created_at": "2026-01-01"}, "created_at"),
+        ):
+            for infer in (False, True):
+                body = {"messages": TEA, "infer": infer, "filters": filters}
+                response = await mem0.post("/v3/memories/add/", json=body)
+                assert response.status_code == 400, filters
+                assert named in response.json()["detail"].split(), filters
+        everything = (await mem0.post("/v3/memories/", json={"filters": {}})).json()
+        assert everything["count"] == 0
+
+    async def test_an_add_takes_an_id_as_an_operand(self, mem0: AsyncClient) -> None:
+        filters = {"AND": [{"AND": {"user_id": {"eq": "ana"}}}, {"user_id": "ana"}]}
+        body = {"messages": TEA, "infer": False, "filters": filters}
+        assert (await mem0.post("/v3/memories/add/", json=body)).status_code == 200
+        assert len(await search(mem0)) == 1
+
     async def test_an_id_named_twice_and_differently_is_refused(self, mem0: AsyncClient) -> None:
         body = {"messages": TEA, "infer": False, "user_id": "ana", "filters": {"user_id": "bo"}}
         response = await mem0.post("/v3/memories/add/", json=body)

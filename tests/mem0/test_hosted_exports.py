@@ -149,7 +149,8 @@ class TestSummary:
     async def test_what_cannot_be_counted_is_refused(self, mem0: AsyncClient) -> None:
         for filters in (
             {"categories": {"in": ["fact"]}}, {"OR": [{"user_id": "ana"}, {"user_id": "bo"}]},
-            {"user_id": "*"}, {"user_id": "ana", "app_id": "shop"},
+            {"user_id": "*"}, {"user_id": "ana", "app_id": "shop"}, {"user_id": "a/b"},
+            {"run_id": ""},
         ):  # fmt: skip
             response = await mem0.post("/v1/summary/", json={"filters": filters})
             assert response.status_code == 400, filters

@@ -64,6 +64,11 @@ FILTERS: list[tuple[object, set[str]]] = [
     ({"metadata": {"topic": "coffee", "rating": 3}}, {COFFEE}),
     ({"categories": {"in": ["fact"]}}, {TEA, COFFEE, STAMPS}),
     ({"categories": {"contains": "preference"}}, set()),
+    ({"categories": {"contains": "preference", "in": ["fact"]}}, set()),
+    ({"categories": {"in": ["fact", "preference"], "eq": "fact"}}, {TEA, COFFEE, STAMPS}),
+    ({"app_id": {"ne": "*"}}, {COFFEE}),
+    ({"user_id": {"eq": "bo", "ne": "*"}}, set()),
+    ({"metadata": {"topic": {"ne": "*", "in": ["tea"]}}}, set()),
     ({"keywords": {"contains": "Drinks"}}, set()),
     ({"keywords": {"icontains": "DRINKS"}}, {TEA, COFFEE}),
     ({"created_at": {"lt": "2024-01-01"}}, {TEA}),
@@ -89,6 +94,7 @@ WRONG: list[object] = [
     {"memory_ids": ["not-an-id"]},
     {"keywords": {"in": ["a"]}},
     {"categories": {"gt": "fact"}},
+    {"categories": {}},
     {"user_id": 5},
 ]
 
@@ -124,6 +130,19 @@ class TestFilters:
             response = await mem0.post(path, json=body | {"filters": wrong})
             assert response.status_code == 400, wrong
             assert response.json()["detail"]
+
+    async def test_filters_have_at_most_32_levels(
+        self, mem0: AsyncClient, three: dict[str, str]
+    ) -> None:
+        for levels, status in ((31, 200), (32, 200), (33, 400), (200, 400)):
+            filters: dict = {"user_id": "ana"}
+            for _ in range(levels - 1):
+                filters = {"AND": filters}
+            asked = {"query": "Who drinks?", "filters": filters}
+            for path in ("/v3/memories/", "/v3/memories/search/", "/v1/summary/"):
+                body = asked if "search" in path else {"filters": filters}
+                response = await mem0.post(path, json=body)
+                assert response.status_code == status, (path, levels)
 
     async def test_fields_beside_filters_narrow_too(
         self, mem0: AsyncClient, three: dict[str, str]
@@ -285,6 +304,12 @@ class TestDelete:
             "filters=['bo']", "filters={'user_id': open('x')}", "filters={1: 'bo'}",
             "filters={'colour': 'red'}", "user_id=bo&filters={}", "user_id=bo&metadata=nothing",
             "unheard=1", "filters=" + "(" * 5000, "filters=" + "x" * 8001,
+            "filters={'user_id': ('bo', 'ana')}", "filters={'user_id': {'bo'}}",
+            "filters={'metadata': {'rating': {'lt': 1e999}}}", "metadata={'rating': 1e999}",
+            "filters={'metadata': {'rating': {'lt': Infinity}}}", "metadata={1: 2}",
+            "filters=" + '{"NOT":' * 250 + '{"user_id": "bo"}' + "}" * 250,
+            "metadata=" + '{"a":' * 250 + "1" + "}" * 250,
+            "user_id=bo&filters={'categories': {}}",
         ],
     )  # fmt: skip
     async def test_what_is_no_filter_deletes_nothing(
@@ -293,6 +318,17 @@ class TestDelete:
         response = await mem0.delete(f"/v1/memories/?{query}")
 
         assert response.status_code == 400
+        assert await listed(mem0) == {TEA, COFFEE, STAMPS}
+
+    async def test_every_operator_of_a_field_counts(
+        self, mem0: AsyncClient, three: dict[str, str]
+    ) -> None:
+        for filters in (
+            "{'categories': {'contains': 'preference', 'in': ['fact']}}",
+            "{'agent_id': {'eq': 'helper', 'ne': '*'}}",
+        ):
+            done = await mem0.delete("/v1/memories/", params={"filters": filters})
+            assert done.json()["deleted"] == 0, filters
         assert await listed(mem0) == {TEA, COFFEE, STAMPS}
 
     async def test_everything_takes_a_wildcard(

@@ -139,7 +139,7 @@ class Mem0ChangeService:
             raise InvalidMem0RequestError(
                 "Name what to delete: user_id, agent_id, app_id, run_id or filters; `*` means any."
             )
-        chosen = BulkDelete(filters=dict(filters), confirm=True)
+        chosen = made(BulkDelete, {"filters": dict(filters), "confirm": True})
         done = await self._memories.delete_many(principal, chosen, location="body")
         shown: Shown = {"message": "Memories deleted successfully!"}
         if isinstance(done, DeletionScheduled):

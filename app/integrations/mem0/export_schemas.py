@@ -1,11 +1,10 @@
 """Exports and summaries as mem0's clients ask for them."""
 
-from typing import Annotated, Any, Final, Self
+from typing import Annotated, Final, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
 from app.integrations.mem0.export_fields import LONGEST_ID
-from app.integrations.mem0.filters import together, translated
 from app.integrations.mem0.schemas import ClientBody, Entities
 from app.platform.values.fields import Document, ReadSchema, Timestamp, example
 
@@ -14,16 +13,6 @@ SCHEMA_LENGTH: Final = 64 * 1024
 
 class Chosen(Entities, ClientBody):
     """Memories, by filters and by ids beside them, as Python's client sends them."""
-
-    @property
-    def as_filter(self) -> dict[str, Any]:
-        """All of it as one filter of ours; empty where nothing is chosen.
-
-        Raises:
-            InvalidMem0RequestError: a field or an operator is not known here.
-
-        """
-        return together(translated(self.filters), translated(dict(self.named)))
 
 
 class ExportCreate(Chosen):

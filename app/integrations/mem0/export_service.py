@@ -21,7 +21,7 @@ from app.integrations.mem0.export_schemas import (
 from app.integrations.mem0.filters import named, translated
 from app.integrations.mem0.profile_fields import content_of
 from app.integrations.mem0.repository import ListedMemories
-from app.integrations.mem0.service import refuse_other_project
+from app.integrations.mem0.service import made, refuse_other_project
 from app.memory.memories.conflict_repository import shown_memories
 from app.memory.memories.search_schemas import StatsQuery
 from app.memory.memories.service import MemoryService
@@ -110,7 +110,7 @@ class Mem0ExportService:
             raise InvalidMem0RequestError(
                 f"A summary is narrowed by {', '.join(_COUNTED)} alone, each with one value."
             )
-        stats = await self._memories.stats(principal, StatsQuery(**ids))
+        stats = await self._memories.stats(principal, made(StatsQuery, ids))
         known = summary(await self._profile(principal, ids)) if "user_id" in ids else None
         return Summary(
             summary=known,

@@ -6,15 +6,16 @@ operators, or `*` for any value that is not null.
 
 import ast
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from types import MappingProxyType
 from typing import Any, Final
 
-from pydantic import JsonValue
+from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
 
 from app.integrations.mem0.errors import InvalidMem0RequestError
 from app.integrations.mem0.ids import own_id
+from app.integrations.mem0.schemas import ENTITY_IDS
 
 Filters = Mapping[str, Any]
 
@@ -23,6 +24,10 @@ APP_KEY: Final = "mem0_app_id"
 
 QUERY_LENGTH: Final = 8000
 """Longest filter of a query string."""
+LEVELS: Final = 32
+"""Most objects and lists within each other; what may be asked with them is less."""
+
+_JSON_OBJECT: Final = TypeAdapter(dict[str, JsonValue], config=ConfigDict(allow_inf_nan=False))
 
 _ENTITIES: Final = MappingProxyType(
     {
@@ -40,10 +45,27 @@ def translated(filters: Filters | None) -> dict[str, Any]:
     """Our filter for one of mem0's; empty where it asks for nothing.
 
     Raises:
-        InvalidMem0RequestError: a field or an operator is not known here.
+        InvalidMem0RequestError: a field or an operator is not known here, or it has more than
+            `LEVELS` levels.
 
     """
-    return _joined("AND", [_member(name, value) for name, value in (filters or {}).items()])
+    _check_levels(filters)
+    return _group(filters or {})
+
+
+def _check_levels(filters: Filters | None) -> None:
+    """Raises InvalidMem0RequestError for more than `LEVELS`."""
+    inside: list[Any] = [filters or {}]
+    for _ in range(LEVELS):
+        held = (one.values() if isinstance(one, Mapping) else one for one in inside)
+        inside = [one for each in held for one in each if isinstance(one, Mapping | list)]
+        if not inside:
+            return
+    raise InvalidMem0RequestError(f"`filters` has at most {LEVELS} levels.")
+
+
+def _group(filters: Filters) -> dict[str, Any]:
+    return _joined("AND", [_member(name, value) for name, value in filters.items()])
 
 
 def together(*parts: Mapping[str, Any]) -> dict[str, Any]:
@@ -65,6 +87,37 @@ def named(filters: Filters | None, field: str) -> str | None:
     return None
 
 
+def ids_alone(filters: Filters | None) -> dict[str, str]:
+    """The ids of the entities to which `filters` of an add says that it belongs.
+
+    Raises:
+        InvalidMem0RequestError: something in it does not name one entity, or two differ.
+
+    """
+    _check_levels(filters)
+    ids: dict[str, str] = {}
+    for name, value in _members(filters or {}):
+        given = value["eq"] if isinstance(value, Mapping) and set(value) == {"eq"} else value
+        if name not in ENTITY_IDS or not isinstance(given, str) or given == "*":
+            raise InvalidMem0RequestError(
+                f"{name[:100]} in `filters` of an add: it takes {', '.join(ENTITY_IDS)}, each with "
+                "one value."
+            )
+        if ids.setdefault(name, given) != given:
+            raise InvalidMem0RequestError(f"{name} is named twice, and differently.")
+    return ids
+
+
+def _members(filters: Filters) -> Iterator[tuple[str, Any]]:
+    """Fields and what they shall be, those within `AND` too."""
+    for name, value in filters.items():
+        if name == "AND":
+            for part in _parts(name, value):
+                yield from _members(part)
+        else:
+            yield name, value
+
+
 def of_query(text: str | None) -> dict[str, Any]:
     """The filters of a query string: JSON, or the text that Python prints of a dict.
 
@@ -81,16 +134,27 @@ def of_query(text: str | None) -> dict[str, Any]:
             found = parse(text)
         except (ValueError, SyntaxError, MemoryError, RecursionError):
             continue
-        if isinstance(found, dict) and found and all(isinstance(name, str) for name in found):
-            return found
+        if isinstance(found, dict) and found:
+            return _as_json(found)
     raise InvalidMem0RequestError("`filters` must be an object that names at least one field.")
+
+
+def _as_json(found: dict[Any, Any]) -> dict[str, Any]:
+    """Raises InvalidMem0RequestError for what only Python can write."""
+    _check_levels(found)
+    try:
+        return _JSON_OBJECT.validate_python(found)
+    except ValidationError:
+        raise InvalidMem0RequestError(
+            "`filters` holds texts, finite numbers, true, false, null, lists and objects alone."
+        ) from None
 
 
 def _member(name: str, value: Any) -> dict[str, Any]:
     if name in {"AND", "OR"}:
-        return _joined(name, [translated(part) for part in _parts(name, value)])
+        return _joined(name, [_group(part) for part in _parts(name, value)])
     if name == "NOT":
-        return {"NOT": _joined("OR", [translated(part) for part in _parts(name, value)])}
+        return {"NOT": _joined("OR", [_group(part) for part in _parts(name, value)])}
     if name in _ENTITIES:
         return _field(_ENTITIES[name], value, _same)
     if name == "metadata":
@@ -137,16 +201,15 @@ def _field(
     if unknown or not value:
         known = ", ".join(operators)
         raise InvalidMem0RequestError(f"Unknown operator in `filters`. Allowed here: {known}.")
-    if value.get("ne") == "*":
-        return {column: {"exists": False}}
-    return {
-        column: {
-            operator: [read(one) for one in _list(operand)]
-            if operator in {"in", "nin"}
-            else read(operand)
-            for operator, operand in value.items()
-        }
-    }
+    conditions: dict[str, Any] = {}
+    for operator, operand in value.items():
+        if operator == "ne" and operand == "*":
+            conditions["exists"] = False
+        elif operator in {"in", "nin"}:
+            conditions[operator] = [read(one) for one in _list(operand)]
+        else:
+            conditions[operator] = read(operand)
+    return {column: conditions}
 
 
 def _list(operand: Any) -> list[Any]:
@@ -168,14 +231,15 @@ def _metadata(path: str, value: Any) -> dict[str, Any]:
 
 
 def _categories(value: Any) -> dict[str, Any]:
-    operators = value if isinstance(value, Mapping) else {"in": _list(value)}
+    """What is asked of the one category of a memory, each operator by itself."""
     if value == "*":
         return {"memory_type": {"exists": True}}
-    values = {
-        "in" if operator in {"contains", "eq", "in"} else operator: _list(operand)
+    operators = value if isinstance(value, Mapping) else {"in": value}
+    asked = [
+        {"in" if operator in {"contains", "eq"} else operator: _list(operand)}
         for operator, operand in operators.items()
-    }
-    return _field("memory_type", values, _same, ("in",))
+    ]
+    return _joined("AND", [_field("memory_type", one, _same, ("in",)) for one in asked or [{}]])
 
 
 def _keywords(value: Any) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from app.integrations.mem0.errors import InvalidMem0RequestError, UnknownMem0Pro
 from app.integrations.mem0.filters import (
     APP_KEY,
     expiry,
+    ids_alone,
     moment,
     named,
     together,
@@ -140,8 +141,8 @@ class Mem0Service:
 
         """
         refuse_other_project(principal, body)
-        ids = _ids(body)
         filters = _chosen(body)
+        ids = _ids(body)
         limit = body.top_k or body.limit or DEFAULT_TOP_K
         asked = {
             "query": body.query,
@@ -212,12 +213,18 @@ def _ids(body: Entities) -> dict[str, str]:
         InvalidMem0RequestError: the two name different ones.
 
     """
-    ids = dict(body.named)
-    for name in ENTITY_IDS:
-        inside = named(body.filters, name)
-        if inside is not None and ids.setdefault(name, inside) != inside:
+    inside = {name: named(body.filters, name) for name in ENTITY_IDS}
+    return _agreed(
+        dict(body.named), {name: value for name, value in inside.items() if value is not None}
+    )
+
+
+def _agreed(beside: Mapping[str, str], inside: Mapping[str, str]) -> dict[str, str]:
+    """Raises InvalidMem0RequestError where the two name different ids."""
+    for name in beside.keys() & inside.keys():
+        if beside[name] != inside[name]:
             raise InvalidMem0RequestError(f"{name} is named twice, and differently.")
-    return ids
+    return {**beside, **inside}
 
 
 def _chosen(body: Narrowing) -> dict[str, Any]:
@@ -248,10 +255,7 @@ def _create(principal: Principal, body: AddRequest) -> MemoryCreate:
     for name in ("immutable", "structured_data_schema"):
         if getattr(body, name):
             raise InvalidMem0RequestError(f"{name} is not supported here: leave it out.")
-    unknown = sorted((body.filters or {}).keys() - {*ENTITY_IDS, "AND"})
-    if unknown:
-        raise InvalidMem0RequestError("`filters` of an add may hold ids alone.")
-    ids = _ids(body)
+    ids = _agreed(dict(body.named), ids_alone(body.filters))
     metadata = dict(body.metadata or {})
     if "app_id" in ids:
         metadata[APP_KEY] = ids["app_id"]
