@@ -187,6 +187,7 @@ class TestAdd:
         assert added["rejected"][0]["reasons"][0]["code"] == "too_short"
         assert (alone.status_code, alone.json()["code"]) == (400, "gate_rejected")
         assert alone.json()["reasons"][0]["code"] == "too_short"
+        assert alone.json()["reasons"][0]["detail"] in alone.json()["detail"]
 
     async def test_fields_without_counterpart_are_refused_or_named(self, mem0: AsyncClient) -> None:
         added = await store(mem0, custom_categories=[{"food": "what they eat"}])

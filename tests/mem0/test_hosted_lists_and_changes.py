@@ -90,6 +90,8 @@ WRONG: list[object] = [
     {"NOT": "ana"},
     {"metadata": "tea"},
     {"created_at": {"gte": "soon"}},
+    {"created_at": "0001-01-01T00:00+14:00"},
+    {"created_at": "9999-12-31T23:00-14:00"},
     {"expiration_date": "tomorrow"},
     {"memory_ids": ["not-an-id"]},
     {"keywords": {"in": ["a"]}},
@@ -309,7 +311,9 @@ class TestDelete:
             "filters={'metadata': {'rating': {'lt': Infinity}}}", "metadata={1: 2}",
             "filters=" + '{"NOT":' * 250 + '{"user_id": "bo"}' + "}" * 250,
             "metadata=" + '{"a":' * 250 + "1" + "}" * 250,
-            "user_id=bo&filters={'categories': {}}",
+            "user_id=bo&filters={'categories': {}}", "user_id=王小明", "user_id=", "user_id=a/b",
+            "agent_id=**", "user_id=bo&run_id=", "user_id=bo&user_id=bo",
+            "filters={'user_id': 'bo'}&filters={'user_id': 'bo', 'app_id': 'desk'}",
         ],
     )  # fmt: skip
     async def test_what_is_no_filter_deletes_nothing(
@@ -330,6 +334,15 @@ class TestDelete:
             done = await mem0.delete("/v1/memories/", params={"filters": filters})
             assert done.json()["deleted"] == 0, filters
         assert await listed(mem0) == {TEA, COFFEE, STAMPS}
+
+    async def test_a_delete_with_a_body_is_refused(
+        self, mem0: AsyncClient, three: dict[str, str]
+    ) -> None:
+        path = "/v1/memories/?user_id=bo"
+        filters = {"filters": {"app_id": "desk"}}
+        assert (await mem0.request("DELETE", path, json=filters)).status_code == 400
+        assert await listed(mem0) == {TEA, COFFEE, STAMPS}
+        assert (await mem0.request("DELETE", path, json={})).json()["deleted"] == 2
 
     async def test_everything_takes_a_wildcard(
         self, mem0: AsyncClient, three: dict[str, str]

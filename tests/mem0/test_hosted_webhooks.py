@@ -109,6 +109,19 @@ class TestWebhooks:
 
 
 class TestProject:
+    async def test_a_key_of_one_user_or_agent_reads_no_instructions(
+        self, app: FastAPI, mem0: AsyncClient, runtime: Runtime, acme: Caller, project: str
+    ) -> None:
+        ok(await mem0.patch(project, json={"custom_instructions": "Leave out what is secret."}))
+        for bound in ({"user_id": "ana"}, {"agent_id": "helper"}):
+            key = (await make_key(runtime, acme.tenant_id, "read", **bound)).key
+            async with mem0_client(app, key) as opened:
+                response = await opened.get(project)
+            assert (response.status_code, response.json()["code"]) == (403, "key_restricted")
+        reader = await make_key(runtime, acme.tenant_id, "read")
+        async with mem0_client(app, reader.key) as opened:
+            assert ok(await opened.get(project))["custom_instructions"]
+
     async def test_instructions_are_the_tenants(
         self, mem0: AsyncClient, runtime: Runtime, acme: Caller, project: str
     ) -> None:

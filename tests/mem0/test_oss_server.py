@@ -89,6 +89,9 @@ async def test_lists_and_deletions_keep_to_the_ids_they_name(server: AsyncClient
     names = {(one["type"], one["id"]) for one in await ok(server, "GET", "/entities")}
     assert {("user", "ana"), ("user", "ben")} <= names
     assert (await server.delete("/memories")).status_code == 400
+    for wrong in ({"params": {"user_id": ["ben", "ana"]}}, {"json": {"user_id": "ana"}}):
+        path = "/memories" if "params" in wrong else "/memories?user_id=ana"
+        assert (await server.request("DELETE", path, **wrong)).status_code == 400
     await ok(server, "DELETE", "/memories", params={"user_id": "ana"})
     assert await texts(server) == ["He likes coffee."]
     await ok(server, "DELETE", "/entities/user/ben")

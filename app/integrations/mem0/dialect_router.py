@@ -7,7 +7,7 @@ dialect, and is checked like every other.
 
 import json
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from fastapi import APIRouter, Request
 from fastapi.exceptions import RequestValidationError
@@ -19,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from app.errors import DomainError
 from app.integrations.mem0.errors import Mem0ApiOffError
-from app.memory.memories.errors import MemoryNotFoundError
+from app.memory.memories.errors import GateRejectedError, MemoryNotFoundError
 from app.platform.http.dependencies import service_of
 from app.settings import Settings
 from app.version import VERSION
@@ -98,15 +98,24 @@ def api_key_as_bearer(headers: Headers) -> Headers:
 
 
 def _answer(request: Request, error: DomainError) -> Response:
-    detail = "Memory not found!" if isinstance(error, MemoryNotFoundError) else error.detail
     return _json(
         request,
         400 if error.status == 422 else error.status,
-        detail,
+        _sentence(error),
         code=error.code,
         members=error.members,
         headers=error.headers,
     )
+
+
+def _sentence(error: DomainError) -> str:
+    """What clients show of an error, which show nothing else of it."""
+    if isinstance(error, MemoryNotFoundError):
+        return "Memory not found!"
+    if isinstance(error, GateRejectedError):
+        reasons = cast("list[dict[str, str]]", error.members["reasons"])
+        return " ".join(["The gate refused it.", *(one["detail"] for one in reasons)])
+    return error.detail
 
 
 def _json(

@@ -297,11 +297,11 @@ def moment(value: JsonValue) -> datetime:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return datetime.fromtimestamp(value, UTC)
         found = datetime.fromisoformat(str(value))
+        return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
     except (ValueError, OverflowError, OSError):
         raise InvalidMem0RequestError(
             "A time is a Unix timestamp, YYYY-MM-DD or ISO 8601."
         ) from None
-    return found if found.tzinfo else found.replace(tzinfo=UTC)
 
 
 def moment_text(value: JsonValue) -> str:

@@ -5,7 +5,7 @@ Each route is carried out by the services of the hosted dialect; only the shapes
 
 from typing import Annotated, Any, Final
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Depends, Query
 
 from app.identity.tenants.principal import (
     AdminDep,
@@ -27,6 +27,7 @@ from app.integrations.mem0.oss_schemas import (
     ServerSearch,
     ServerUpdate,
 )
+from app.integrations.mem0.router import chosen_by_query_alone
 from app.integrations.mem0.schemas import (
     AddRequest,
     DeleteAllQuery,
@@ -121,7 +122,7 @@ async def history(memory_id: str, principal: ReaderDep, service: ChangeDep) -> l
     ]
 
 
-@router.delete("/memories")
+@router.delete("/memories", dependencies=[Depends(chosen_by_query_alone)])
 async def delete_all(
     query: Annotated[ServerOwner, Query()], principal: WriterDep, service: ChangeDep
 ) -> Shown:

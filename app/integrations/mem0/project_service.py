@@ -3,6 +3,7 @@
 from pydantic import JsonValue
 
 from app.identity.tenants.access import Principal
+from app.identity.tenants.errors import KeyRestrictedError
 from app.identity.tenants.schemas import TenantPatch
 from app.identity.tenants.service import TenantService
 from app.integrations.mem0.project_schemas import (
@@ -24,8 +25,11 @@ class Mem0ProjectService:
 
         Raises:
             NoCounterpartError: a field is none of mem0's.
+            KeyRestrictedError: the key is one user's or one agent's, and the project everybody's.
 
         """
+        if principal.access.restricted:
+            raise KeyRestrictedError
         tenant = await self._tenants.get(principal.tenant_id)
         return shown_project(tenant.tenant_id, tenant.tenant_name, tenant.config, fields)
 

@@ -14,7 +14,7 @@ from app.identity.tenants.principal import (
 from app.integrations.mem0 import answers
 from app.integrations.mem0.answers import Shown
 from app.integrations.mem0.change_service import Mem0ChangeService
-from app.integrations.mem0.errors import UnknownMem0ProjectError
+from app.integrations.mem0.errors import InvalidMem0RequestError, UnknownMem0ProjectError
 from app.integrations.mem0.schemas import (
     AddRequest,
     DeleteAllQuery,
@@ -133,7 +133,23 @@ async def history(memory_id: str, principal: ReaderDep, service: ChangeDep) -> l
     return await service.history(principal, memory_id)
 
 
-@router.delete("/v1/memories/")
+async def chosen_by_query_alone(request: Request, _principal: WriterDep) -> None:
+    """Refuse what a delete would not read, and so take more than was asked.
+
+    Raises:
+        InvalidMem0RequestError: there is a body, or a parameter is there twice.
+
+    """
+    if (await request.body()).strip() not in {b"", b"{}", b"null"}:
+        raise InvalidMem0RequestError(
+            "Name what to delete in the query: a body is not read, and nothing was deleted."
+        )
+    names = [name for name, _ in request.query_params.multi_items()]
+    if twice := sorted({name[:100] for name in names if names.count(name) > 1}):
+        raise InvalidMem0RequestError(f"Each may be named once: {', '.join(twice)}.")
+
+
+@router.delete("/v1/memories/", dependencies=[Depends(chosen_by_query_alone)])
 async def delete_all(
     query: Annotated[DeleteAllQuery, Query()], principal: WriterDep, service: ChangeDep
 ) -> Shown:

@@ -7,11 +7,11 @@ so that an answer can say what it did not use.
 from collections.abc import Iterator
 from typing import Annotated, Any, Self
 
-from pydantic import Field, JsonValue, model_validator
+from pydantic import Field, JsonValue, StringConstraints, model_validator
 from typing_extensions import override
 
 from app.memory.memories.schemas import BATCH, Content, SaidMessage
-from app.platform.values.fields import Id, Metadata, Schema, example
+from app.platform.values.fields import ID_PATTERN, Id, Metadata, Schema, example
 from app.platform.values.pagination import CursorText
 
 TOP_K = 100
@@ -23,6 +23,7 @@ ENTITIES = 1000
 Filters = dict[str, JsonValue]
 Moment = int | float | str
 TopK = Annotated[int, Field(ge=1, le=TOP_K)]
+IdOrAny = Annotated[str, StringConstraints(pattern=rf"^\*$|{ID_PATTERN}")]
 FieldNames = Annotated[list[str], Field(max_length=LISTED_FIELDS)]
 
 ENTITY_IDS = ("user_id", "agent_id", "app_id", "run_id")
@@ -194,10 +195,10 @@ class DeleteQuery(ClientQuery):
 
 
 class DeleteAllQuery(ClientQuery):
-    user_id: str | None = None
-    agent_id: str | None = None
-    app_id: str | None = None
-    run_id: str | None = None
+    user_id: IdOrAny | None = None
+    agent_id: IdOrAny | None = None
+    app_id: IdOrAny | None = None
+    run_id: IdOrAny | None = None
     filters: str | None = Field(
         default=None, description="An object as JSON, or as Python prints a dict."
     )
