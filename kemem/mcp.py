@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import threading
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import suppress
 from typing import Any, BinaryIO, Final
@@ -26,6 +27,7 @@ VERSION_FIELD: Final = "io.modelcontextprotocol/protocolVersion"
 """Where a message names its version itself, since 2026-07-28."""
 
 PARSE_ERROR: Final = -32700
+INTERNAL_ERROR: Final = -32603
 NOT_SERVED: Final = -32000
 PAUSES: Final = (0.2, 1.0)
 """Seconds before a message is sent again whose answer did not come: the service starts again."""
@@ -85,11 +87,18 @@ class Relay:
 
     async def _pass_on(self, line: bytes, message: Message) -> None:
         try:
-            answer = await self._sent(line, self._headers(message))
+            await self._answer(line, message)
         except httpx.HTTPError as error:
             why = f"{self._url} does not answer ({type(error).__name__})"
             self._refuse(message.get("id"), NOT_SERVED, f"{why}: {HOW}")
-            return
+        except Exception as error:  # noqa: BLE001
+            # Without an answer the desktop waits for ever.
+            why = f"this message could not be passed on ({type(error).__name__})."
+            self._refuse(message.get("id"), INTERNAL_ERROR, why)
+
+    async def _answer(self, line: bytes, message: Message) -> None:
+        """Raises httpx.HTTPError."""
+        answer = await self._sent(line, self._headers(message))
         if message.get("id") is None:
             return
         try:
@@ -126,10 +135,13 @@ class Relay:
         own = params.get("_meta")
         version = own.get(VERSION_FIELD) if isinstance(own, dict) else None
         if version is not None:
-            headers |= {"MCP-Protocol-Version": str(version), "Mcp-Method": str(message["method"])}
+            headers |= {
+                "MCP-Protocol-Version": _header(version),
+                "Mcp-Method": _header(message.get("method")),
+            }
             name = params.get("name", params.get("uri"))
             if name is not None:
-                headers["Mcp-Name"] = str(name)
+                headers["Mcp-Name"] = _header(name)
         elif self._version is not None:
             headers["MCP-Protocol-Version"] = self._version
         return headers
@@ -144,6 +156,15 @@ def _say(sentence: str) -> None:
     """Into the log of the desktop; standard output is for messages alone."""
     sys.stderr.write(f"kemem: {sentence}\n")
     sys.stderr.flush()
+
+
+def _header(value: Any) -> str:
+    """A value as the protocol has it in a header: in Base64 where it is no plain ASCII."""
+    text = str(value)
+    plain = text.isascii() and text.isprintable() and text.strip() == text != ""
+    if plain and not (text.startswith("=?base64?") and text.endswith("?=")):
+        return text
+    return f"=?base64?{b64encode(text.encode(errors='replace')).decode()}?="
 
 
 def _params(message: Message) -> Mapping[str, Any]:

@@ -69,10 +69,10 @@ def test_postgres_has_no_port_outside() -> None:
 def test_entrypoint_hands_on_the_logins_that_it_is_given(tmp_path: Path, owner: bool) -> None:
     [shell, flags, script, word] = COMPOSE["services"]["migrate"]["entrypoint"]
     (tmp_path / "serving").mkdir()
-    (tmp_path / "serving/password").write_text("s3")
+    (tmp_path / "serving/password").write_text("s3/#@:%? ü")
     if owner:
         (tmp_path / "owner").mkdir()
-        (tmp_path / "owner/password").write_text("o3")
+        (tmp_path / "owner/password").write_text("o3/#@:%? ü\n")
     told = tmp_path / "kemem"
     told.write_text('#!/bin/sh\necho "$DATABASE_URL|$MEMORY_MIGRATION_URL|$*"\n')
     told.chmod(0o755)
@@ -80,13 +80,17 @@ def test_entrypoint_hands_on_the_logins_that_it_is_given(tmp_path: Path, owner: 
     done = subprocess.run(
         [shell, flags, script.replace("$$", "$").replace("/logins/", f"{tmp_path}/"), word,
          "keys", "first"],
-        env={"PATH": f"{tmp_path}:{os.defpath}", "MEMORY_MIGRATION_URL": ""},
+        env={
+            "PATH": f"{tmp_path}:{Path(sys.executable).parent}:{os.defpath}",
+            "MEMORY_MIGRATION_URL": "",
+        },
         capture_output=True, text=True, check=True,
     )  # fmt: skip
 
     at = "postgres:5432/kemem"
-    migration = f"postgresql://kemem:o3@{at}" if owner else ""
-    assert done.stdout == f"postgresql://kemem_serving:s3@{at}|{migration}|keys first\n"
+    rest = "%2F%23%40%3A%25%3F%20%C3%BC"
+    migration = f"postgresql://kemem:o3{rest}@{at}" if owner else ""
+    assert done.stdout == f"postgresql://kemem_serving:s3{rest}@{at}|{migration}|keys first\n"
 
 
 @pytest.fixture

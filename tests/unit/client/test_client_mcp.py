@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -109,6 +110,42 @@ async def test_a_message_that_names_its_version_itself_has_the_headers_of_it() -
         ("2026-07-28", "resources/read", "kemem://blocks/b"),
     ]
     assert sorted(str(one["id"]) for one in desk.told) == ["1", "two"]
+
+
+@pytest.mark.parametrize("name", ["記憶", "a\nb", " a", "", "=?base64?YQ==?=", "plain"])
+async def test_a_name_that_no_header_can_hold_is_encoded_as_the_protocol_says(name: str) -> None:
+    seen: list[str] = []
+    desk = Desk()
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        seen.append(request.headers["mcp-name"])
+        return result(request)
+
+    own = {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}
+    desk.ask(1, "tools/call", name=name, _meta=own)
+    desk.close()
+    await relayed(desk, answer)
+
+    encoded = f"=?base64?{b64encode(name.encode()).decode()}?="
+    assert seen == [name if name == "plain" else encoded]
+    assert [one["id"] for one in desk.told] == [1]
+
+
+async def test_whatever_fails_a_message_is_answered() -> None:
+    desk = Desk()
+
+    async def answer(request: httpx.Request) -> httpx.Response:
+        # `result` is an object where a service is one of MCP.
+        asked = json.loads(request.content)
+        return httpx.Response(200, json={"jsonrpc": "2.0", "id": asked["id"], "result": []})
+
+    desk.ask(1, "initialize")
+    desk.close()
+    await relayed(desk, answer)
+
+    [told] = desk.told
+    assert (told["id"], told["error"]["code"]) == (1, -32603)
+    assert "AttributeError" in told["error"]["message"]
 
 
 async def test_a_cancelled_call_closes_its_connection_and_is_not_answered() -> None:
