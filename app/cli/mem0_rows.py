@@ -46,6 +46,9 @@ class RefusedError(Exception):
         self.code = code
 
 
+LONGEST_SESSION_ID: Final = 64
+
+
 @dataclass(slots=True)
 class Tally:
     """What became of the memories that were read."""
@@ -211,6 +214,8 @@ class Conversion:
         home = agent_id or DEFAULT_AGENT_ID
         if self._runs.setdefault(session_id, (user_id, home))[0] != user_id:
             session_id = f"{session_id}@{user_id}"
+            if len(session_id) > LONGEST_SESSION_ID:
+                session_id = f"{self._run_prefix}{uuid5(NAMESPACE_URL, session_id)}"
             self._runs.setdefault(session_id, (user_id, home))
         return session_id
 

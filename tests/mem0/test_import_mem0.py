@@ -202,6 +202,22 @@ class TestTable:
         assert done["inserted"]["memory"] == 2
         assert done["refused"] == {"duplicate": 1}
 
+    @pytest.mark.parametrize("length", [59, 60, 61, 64])
+    async def test_a_run_of_several_with_a_long_id_is_a_session_for_each(
+        self, run: Run, client: AsyncClient, postgres_dsn: str, table: str, length: int
+    ) -> None:
+        run_id = "r" * length
+        ids = [
+            await fill(postgres_dsn, table, user_id=one, run_id=run_id) for one in ("ana", "ben")
+        ]
+
+        told(await run("--postgres", postgres_dsn, "--table", table))
+
+        sessions = {(await stored(client, one))["session_id"] for one in ids}
+        assert len(sessions) == 2
+        assert run_id in sessions
+        assert any("@" in one for one in sessions) is (length <= 60)
+
     async def test_a_run_of_two_users_becomes_two_sessions(
         self, run: Run, client: AsyncClient, postgres_dsn: str, table: str
     ) -> None:
