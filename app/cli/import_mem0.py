@@ -10,14 +10,17 @@ import typer
 from app.cli.demo import KeyOption, UrlOption
 from app.cli.evaluation_options import service_meant
 from app.cli.import_ import told_failures
-from app.cli.mem0_rows import Conversion, Tally
+from app.cli.mem0_rows import Conversion, Stored, Tally
 from app.cli.mem0_sources import Found, Mem0Api, history_file, no_history, postgres_table
 from app.cli.options import DataDirOption, JsonOption, settings_with
 from app.console import REFUSED, UNUSABLE, err, fail, print_json, progress
 from app.deployment import saving_rules
+from app.identity.agents.repository import DEFAULT_AGENT_ID
 from kemem import Memory
-from kemem.errors import ConflictError
+from kemem.calls import fetch
+from kemem.errors import ConflictError, NotFoundError
 from kemem.exports import Imported
+from kemem.sessions import Session
 
 HOSTED = "https://api.mem0.ai"
 
@@ -93,7 +96,6 @@ def import_mem0_command(
     settings = settings_with(data_dir=data_dir)
     service = service_meant(url, key, settings)
     gate = saving_rules(settings).gate.for_imports
-    conversion = Conversion(gate, user_id=user, run_prefix=run_prefix)
     done = Imported(dry_run=dry_run)
     with (
         told_failures(),
@@ -101,6 +103,7 @@ def import_mem0_command(
         Memory(service.base_url, service.key) as memory,
         progress("memories") as bar,
     ):
+        conversion = Conversion(gate, _stored(memory), user_id=user, run_prefix=run_prefix)
         task = bar.add_task("Importing", total=found.total)
         for read, lines in conversion.batches(found.memories):
             if lines:
@@ -150,6 +153,18 @@ def _found(
     else:
         with closing(Mem0Api(mem0_url, mem0_key or "")) as api:
             yield api.memories(history=with_history)
+
+
+def _stored(memory: Memory) -> Stored:
+    def stored(session_id: str) -> tuple[str | None, str] | None:
+        try:
+            # The client has no method that reads one session.
+            there = memory._send(fetch(Session, "sessions", session_id))  # noqa: SLF001
+        except NotFoundError:
+            return None
+        return there.user_id, there.agent_id or DEFAULT_AGENT_ID
+
+    return stored
 
 
 @contextmanager

@@ -7,8 +7,9 @@ and sessions that they need and with their history: it is written in one transac
 import base64
 import hashlib
 import json
+import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Final, get_args
@@ -26,8 +27,12 @@ from app.memory.memories.gate import Gate, Proposal
 from app.memory.memories.models import Memory
 from app.memory.memories.record_repository import NOT_IN_HISTORY
 from app.memory.memories.schemas import MemoryCreate, MemoryType
+from app.platform.values.fields import ID_PATTERN
 
 Row = dict[str, Any]
+
+Stored = Callable[[str], tuple[str | None, str] | None]
+"""User and agent of a session that is there, by its id."""
 
 BATCH_BYTES: Final = 900_000
 """Of lines; the client sends a mebibyte as one part."""
@@ -81,13 +86,19 @@ class Tally:
 class Conversion:
     """Makes lines of memories; knows what it has made so far."""
 
-    def __init__(self, gate: Gate, *, user_id: str | None, run_prefix: str = "") -> None:
-        """Convert memories under the rules of `gate`; those of nobody are of `user_id`."""
+    def __init__(
+        self, gate: Gate, stored: Stored, *, user_id: str | None, run_prefix: str = ""
+    ) -> None:
+        """Convert memories under the rules of `gate`; those of nobody are of `user_id`.
+
+        `stored` says whose a session is that is there already.
+        """
         self.tally = Tally()
         self._gate = gate
+        self._stored = stored
         self._user_id = user_id
         self._run_prefix = run_prefix
-        self._runs: dict[str, tuple[str, str]] = {}
+        self._runs: dict[str, tuple[str | None, str]] = {}
         self._texts: set[bytes] = set()
 
     def batches(self, memories: Iterable[Remembered]) -> Iterator[tuple[int, list[bytes]]]:
@@ -209,15 +220,31 @@ class Conversion:
         return body
 
     def _session_of(self, run_id: str, user_id: str, agent_id: str | None) -> str:
-        """The session of a run. A session has one user, where a run of mem0 may have several."""
+        """The session of a run. A session has one user, where a run of mem0 may have several.
+
+        Who has it here keeps it, so that a later import puts nobody into another session.
+
+        Raises RefusedError.
+        """
         session_id = f"{self._run_prefix}{run_id}"
         home = agent_id or DEFAULT_AGENT_ID
-        if self._runs.setdefault(session_id, (user_id, home))[0] != user_id:
-            session_id = f"{session_id}@{user_id}"
-            if len(session_id) > LONGEST_SESSION_ID:
-                session_id = f"{self._run_prefix}{uuid5(NAMESPACE_URL, session_id)}"
-            self._runs.setdefault(session_id, (user_id, home))
-        return session_id
+        if self._user_of(session_id, user_id, home) == user_id:
+            return session_id
+        own = f"{session_id}@{user_id}"
+        if len(own) > LONGEST_SESSION_ID:
+            own = f"{self._run_prefix}{uuid5(NAMESPACE_URL, own)}"
+        if self._user_of(own, user_id, home) != user_id:
+            raise RefusedError(
+                "session_taken", f"session {own} here is somebody else's: use --run-prefix"
+            )
+        return own
+
+    def _user_of(self, session_id: str, user_id: str, home: str) -> str | None:
+        """Whose a session is; if it is new, that of `user_id`."""
+        if session_id not in self._runs:
+            there = self._stored(session_id) if re.match(ID_PATTERN, session_id) else None
+            self._runs[session_id] = there or (user_id, home)
+        return self._runs[session_id][0]
 
     def _history(self, row: Row, changes: Iterable[Change]) -> Iterator[Row]:
         kept = [one for one in changes if not self._is_refused(one)]

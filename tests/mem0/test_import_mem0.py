@@ -72,12 +72,12 @@ async def table(postgres_dsn: str) -> AsyncIterator[str]:
         await connection.close()
 
 
-async def fill(dsn: str, table: str, **payload: Any) -> str:
+async def fill(dsn: str, table: str, *, id: str = "", **payload: Any) -> str:  # noqa: A002
     """One more row of a table; its id."""
     connection = await asyncpg.connect(dsn)
     try:
         schema, _, name = table.partition(".")
-        memory_id = str(uuid4())
+        memory_id = id or str(uuid4())
         await connection.execute(
             f'INSERT INTO {schema}."{name}" VALUES ($1, $2)',
             memory_id,
@@ -229,24 +229,47 @@ class TestTable:
         assert len(sessions) == 2
         assert "r" in sessions
 
-    async def test_a_session_of_somebody_else_is_told_and_nothing_is_attached_to_it(
+    async def test_a_session_of_a_run_stays_that_of_its_first_user(
         self, run: Run, client: AsyncClient, postgres_dsn: str, table: str
     ) -> None:
-        body = {"session_id": "r", "user_id": "eve", "agent_id": "a"}
-        assert (await client.post("/sessions", json=body)).status_code in {201, 404}
-        said = {"user_id": "eve", "messages": [{"role": "user", "content": "Hello."}]}
-        await client.post("/sessions/r/messages", json=said)
+        source = ("--postgres", postgres_dsn, "--table", table)
+        first = await fill(postgres_dsn, table, user_id="ben", run_id="r", agent_id="helper")
+        told(await run(*source))
+        sooner = [
+            await fill(
+                postgres_dsn, table,
+                id=f"00000000-0000-4000-8000-{number:012}", user_id=user, run_id="r",
+                data=f"Fact {number}.",
+            )
+            for number, user in enumerate(("ana", "ben"))
+        ]  # fmt: skip
+
+        done = told(await run(*source))
+
+        assert (done["inserted"]["memory"], done["skipped"]) == (2, {})
+        assert [(await stored(client, one))["session_id"] for one in (first, *sooner)] == [
+            "r", "r@ana", "r",
+        ]  # fmt: skip
+
+    async def test_nothing_is_attached_to_a_session_of_somebody_else(
+        self, run: Run, client: AsyncClient, postgres_dsn: str, table: str
+    ) -> None:
+        for session_id in ("r", "taken", "taken@ana"):
+            said = {"user_id": "eve", "messages": [{"role": "user", "content": "Hello."}]}
+            assert (await client.post(f"/sessions/{session_id}/messages", json=said)).is_success
         memory_id = await fill(postgres_dsn, table, run_id="r")
+        other = await fill(postgres_dsn, table, run_id="taken", data="She has a cat.")
         source = ("--postgres", postgres_dsn, "--table", table)
 
         result = await run(*source)
 
-        assert result.exit_code == 1
-        assert "session r" in result.stderr
+        assert told(result, 1)["refused"] == {"session_taken": 1}
+        assert other in result.stderr
         assert "--run-prefix" in result.stderr
-        assert (await client.get(f"/memories/{own_id(memory_id)}")).status_code == 404
+        assert (await stored(client, memory_id))["session_id"] == "r@ana"
+        assert (await client.get(f"/memories/{own_id(other)}")).status_code == 404
         told(await run(*source, "--run-prefix", "mem0-"))
-        assert (await stored(client, memory_id))["session_id"] == "mem0-r"
+        assert (await stored(client, other))["session_id"] == "mem0-taken"
 
     async def test_a_table_that_is_not_there_is_told_with_those_that_are(
         self, run: Run, postgres_dsn: str, table: str
