@@ -10,7 +10,7 @@ from app.language.keyless.attributes import Attribute, attributes_of, gives
 from app.language.keyless.endings import Ending, endings_in
 from app.language.llm.extractor import Proposed
 from app.language.llm.reconciler import Neighbour
-from app.language.text.distinctions import Wording
+from app.language.text.distinctions import Wording, names_in
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import normalise, simplify
 
@@ -95,6 +95,15 @@ class Comparand:
     def people(self) -> frozenset[str]:
         """Whom, or what of theirs, a statement is about besides the user."""
         return frozenset(_OTHERS.findall(simplify(self.form)))
+
+    @cached_property
+    def heads(self) -> set[str]:
+        """Its words that no other describes further; without names and whom it is about, as a verb
+        may follow them.
+        """
+        ends = {word for word in self.words if "" in self.wording.followed[word]}
+        subject = self.people.intersection(self.wording.content[:1])
+        return ends - subject - names_in(self.content)
 
     @cached_property
     def gone(self) -> frozenset[str]:

@@ -203,14 +203,15 @@ def _by_words(new: Comparand, old: Comparand) -> Relation | None:
     if difference in {"antonym", "negation", "order"}:
         close = new.people == old.people and shared >= OVERLAP
         return Relation.MAY_CONTRADICT if close else None
-    within = _by_inclusion(new, old)
+    within = None if _describes(new, old) else _by_inclusion(new, old)
     if within is not None:
         return within
-    if difference is None:
+    if difference is None and not _describes(new, old):
         # What has more words of its own than both share says something else besides.
         same = len(new.words - old.words) <= len(new.words & old.words)
         return Relation.REPEATS if same and old.nearness >= NEAR else None
-    return Relation.MAY_CONTRADICT if _is_other_value(new, old, difference) else None
+    other = difference is not None and _is_other_value(new, old, difference)
+    return Relation.MAY_CONTRADICT if other else None
 
 
 def _by_polarity(new: Comparand, old: Comparand, shared: float) -> Relation | None:
@@ -223,6 +224,15 @@ def _by_polarity(new: Comparand, old: Comparand, shared: float) -> Relation | No
         return Relation.MAY_CONTRADICT if _is_earlier(new, old) else Relation.REPLACES
     close = denied.words <= said.words or shared >= OVERLAP or old.nearness >= NEAR
     return Relation.MAY_CONTRADICT if close else None
+
+
+def _describes(new: Comparand, old: Comparand) -> bool:
+    """Tell whether what one is about only describes something in the other: cats, cat food."""
+    short, long = sorted((new, old), key=lambda each: len(each.words))
+    if not short.words < long.words:
+        return False
+    known, behind = {"", *short.words}, long.wording.followed
+    return any(known.isdisjoint(behind[head]) for head in short.heads if head in behind)
 
 
 def _by_inclusion(new: Comparand, old: Comparand) -> Relation | None:

@@ -96,7 +96,7 @@ def differs(a: str, b: str, *, read: "Callable[[str], Wording] | None" = None) -
 
 
 def _name_or_term(a: str, b: str, said_a: "Wording", said_b: "Wording") -> Difference | None:
-    if _names(a) - _words(_form(b)) or _names(b) - _words(_form(a)):
+    if names_in(a) - _words(_form(b)) or names_in(b) - _words(_form(a)):
         return "name"
     if _reordered(a, b) or _other_subject(a, b):
         return "order"
@@ -127,14 +127,14 @@ def _reordered(a: str, b: str) -> bool:
         return False
     if has_cjk(form_a):
         return not _moved(all_a, all_b)
-    names = _names(a) | _names(b)
+    names = names_in(a) | names_in(b)
     return len(names) >= 2 and _roles(all_a, names) != _roles(all_b, names)
 
 
 def _other_subject(a: str, b: str) -> bool:
     """Tell whether two people change parts: "Ana asked Ben …", "Ben promised Ana …"."""
     first, other = (_stem(next(iter(_TOKEN.findall(_form(each))), "")) for each in (a, b))
-    if first == other or first not in _names(b) or other not in _names(a):
+    if first == other or first not in names_in(b) or other not in names_in(a):
         return False
     return not (_MUTUAL.search(_form(a)) or _form(a).startswith(f"{first} and {other}"))
 
@@ -242,6 +242,20 @@ class Wording:
         """Its words without those for the user themself."""
         return [token for token in self.tokens if token not in _SUBJECTS]
 
+    @cached_property
+    def followed(self) -> dict[str, set[str]]:
+        """By word of `tokens` those that stand right behind it; "" where none does."""
+        text = _folded(_NEGATION.sub(" ", self._plain))
+        found: dict[str, set[str]] = {}
+        follower, start = "", len(text)
+        for match in reversed([*_TOKEN.finditer(text)]):
+            means = _meaning(match[0])
+            beside = not text[match.end() : start].strip()
+            if means:
+                found.setdefault(means, set()).add(follower if beside else "")
+            follower, start = means, match.start()
+        return found
+
     def denies_what(self, other: "Wording") -> bool:
         """Tell whether this denies something that the other, denying other things, says.
 
@@ -271,8 +285,8 @@ def _words(form: str) -> set[str]:
     return {_stem(token) for token in _TOKEN.findall(form)}
 
 
-def _names(text: str) -> set[str]:
-    """Collect the stems of capitalised words that do not begin a sentence."""
+def names_in(text: str) -> set[str]:
+    """The stems of capitalised words that do not begin a sentence."""
     found: set[str] = set()
     text = normalize("NFKC", text).replace("’", "'")
     for match in _TOKEN.finditer(text):
@@ -293,9 +307,17 @@ def _chinese_names(text: str, other: str) -> bool:
 
 def _content(text: str) -> list[str]:
     """Split into words that carry meaning, synonyms and endings folded; characters for Chinese."""
-    text = _CHINESE_SYNONYM.sub(lambda match: _SYNONYM_CHARACTER[match[0]], text)
-    stems = (_stem(token) for token in _TOKEN.findall(text) if token not in _STOP_WORDS)
-    return [_SYNONYMS.get(stem, stem) for stem in stems if stem]
+    return [means for token in _TOKEN.findall(_folded(text)) if (means := _meaning(token))]
+
+
+def _folded(text: str) -> str:
+    return _CHINESE_SYNONYM.sub(lambda match: _SYNONYM_CHARACTER[match[0]], text)
+
+
+def _meaning(token: str) -> str:
+    """What is compared of a word; nothing of one that carries no meaning."""
+    stem = "" if token in _STOP_WORDS else _stem(token)
+    return _SYNONYMS.get(stem, stem)
 
 
 def _stem(word: str) -> str:

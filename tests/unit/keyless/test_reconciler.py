@@ -86,6 +86,14 @@ BESIDE = [
     ("用户喜欢茶", "用户喜欢咖啡"),
     ("用户妹妹在伦敦工作", "用户住在北京"),
     ("小李喜欢茶", "我喜欢茶"),
+    ("I'm allergic to cat food.", "I'm allergic to cats."),
+    ("I like the coffee machine at work.", "I like coffee."),
+    ("I like coffee.", "I like the coffee machine at work."),
+    ("I hate Monday meetings.", "I hate Mondays."),
+    ("I love my mother's lasagne", "I love my mother"),
+    ("我喜欢茶馆", "我喜欢茶"),
+    ("我喜欢猫粮的味道", "我喜欢猫"),
+    ("我讨厌下雨天堵车", "我讨厌下雨"),
 ]
 
 DENIED = [
