@@ -202,6 +202,7 @@ def _tell(tally: Tally, found: Found, done: Imported, *, as_json: bool) -> None:
         "unreadable": len(found.unreadable),
         "history_left_out": tally.history_left_out,
         "deleted_in_mem0": found.deleted,
+        "missed": found.missed,
         "inserted": dict(done.inserted),
         "unchanged": dict(done.unchanged),
         "skipped": dict(done.skipped),
@@ -211,6 +212,11 @@ def _tell(tally: Tally, found: Found, done: Imported, *, as_json: bool) -> None:
         print_json(told)
     else:
         _tell_person(told, done)
+    if found.missed:
+        err.print(
+            f"Warning: mem0 counts {found.missed:,} more memories than its pages gave; it was "
+            "written to meanwhile. Run the command again."
+        )
     for line in [*tally.refusals, *found.unreadable[:20]]:
         err.print(f"  {line}", markup=False)
     if refused:

@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any, Final
 
 from app.integrations.mem0.filters import expiration_date, moment
@@ -19,6 +20,7 @@ def as_mem0(lines: Iterable[bytes], left_out: Counter[str]) -> Iterator[bytes]:
         left_out: how many memories mem0 has no place for, by the reason.
 
     """
+    now = datetime.now(UTC)
     for line in lines:
         value = json.loads(line)
         if value["type"] != "memory":
@@ -28,6 +30,8 @@ def as_mem0(lines: Iterable[bytes], left_out: Counter[str]) -> Iterator[bytes]:
             left_out[f"{row['status']}"] += 1
         elif row["scope"] == "project":
             left_out["of a project"] += 1
+        elif row["expires_at"] is not None and moment(row["expires_at"]) <= now:
+            left_out["expired"] += 1
         else:
             arguments = _arguments(row)
             yield json.dumps(arguments, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
@@ -37,7 +41,7 @@ def _arguments(row: Mapping[str, Any]) -> dict[str, Any]:
     metadata = dict(row["metadata"])
     role = metadata.pop("role") if metadata.get("role") in ROLES else "user"
     # mem0 keeps a date of its own in metadata where it is given one.
-    metadata["created_at"] = row["create_time"]
+    metadata["created_at"] = row["said_at"] or row["create_time"]
     metadata["kemem_id"] = shown_id(row["memory_id"])
     metadata["memory_type"] = row["memory_type"]
     expires = row["expires_at"]

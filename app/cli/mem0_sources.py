@@ -37,6 +37,8 @@ class Found:
     total: int | None = None
     unreadable: list[str] = field(default_factory=list)
     """Ids, each with the reason."""
+    missed: int = 0
+    """Memories that the API counted and did not give: it was written to meanwhile."""
     deleted: int = 0
     """Memories of which a history file has only the past."""
 
@@ -211,7 +213,7 @@ class Mem0Api:
         for kind, name in self._entities():
             filters = {f"{kind}_id": name}
             body = {"filters": filters, "show_expired": True}
-            for item in self._paged("POST", "/v3/memories/", body):
+            for item in self._paged("POST", "/v3/memories/", body, found):
                 record_id = str(item.get("id"))
                 if record_id in seen:
                     continue
@@ -228,15 +230,27 @@ class Mem0Api:
         return tuple(change for row in rows or () if (change := change_of(row)) is not None)
 
     def _paged(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        found: Found | None = None,
     ) -> Iterator[Mapping[str, Any]]:
+        """What is on all pages; in `found`, how many of those that are counted did not come."""
         page = 1
+        given: set[str] = set()
         while True:
             answer = self._answer(method, path, body, params={"page": page, "page_size": PAGE})
             # Older versions answer everything as a list.
             results = answer if isinstance(answer, list) else answer.get("results", [])
-            yield from results
-            if isinstance(answer, list) or not results or not answer.get("next"):
+            for item in results:
+                given.add(str(item.get("id")))
+                yield item
+            if isinstance(answer, list):
+                return
+            if not results or not answer.get("next"):
+                if found is not None:
+                    found.missed += max(0, int(answer.get("count") or 0) - len(given))
                 return
             page += 1
 

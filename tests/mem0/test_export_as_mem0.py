@@ -3,6 +3,8 @@
 import asyncio
 import json
 import os
+from collections import Counter
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from httpx import AsyncClient
 from typer.testing import CliRunner, Result
 
 from app.cli.main import cli
+from app.cli.mem0_export import as_mem0
 from tests.support.environments import python
 from tests.support.mem0 import run_script
 from tests.support.service import listening
@@ -69,6 +72,38 @@ async def test_a_line_has_the_arguments_of_add(
         "expiration_date": "2031-01-31",
         "infer": False,
     }
+
+
+def memory_line(**fields: Any) -> bytes:
+    row = {
+        "memory_id": "mem_" + "0" * 32, "content": "She drinks tea.", "user_id": "ana",
+        "agent_id": None, "session_id": None, "metadata": {"mem0_app_id": "shop"},
+        "memory_type": "fact", "status": "active", "scope": "user", "expires_at": None,
+        "said_at": None, "create_time": "2026-02-01T00:00:00+00:00",
+    }  # fmt: skip
+    return json.dumps({"type": "memory", "row": row | fields}).encode()
+
+
+def test_the_date_is_when_it_was_said_and_the_app_stays_in_metadata() -> None:
+    said = "2024-05-06T07:08:09+00:00"
+    lines = [memory_line(said_at=said), memory_line()]
+
+    dated, undated = [json.loads(line)["metadata"] for line in as_mem0(lines, Counter())]
+
+    assert dated["created_at"] == said
+    assert undated["created_at"] == "2026-02-01T00:00:00+00:00"
+    # mem0's `add` has no argument for it.
+    assert dated["mem0_app_id"] == "shop"
+
+
+def test_what_has_expired_is_left_out_and_counted() -> None:
+    left_out: Counter[str] = Counter()
+    now = datetime.now(UTC)
+    times = [now - timedelta(seconds=1), now, now + timedelta(hours=1)]
+    lines = [memory_line(expires_at=one.isoformat()) for one in times]
+
+    assert len(list(as_mem0(lines, left_out))) == 1
+    assert left_out == {"expired": 2}
 
 
 @pytest.mark.slow

@@ -355,10 +355,13 @@ class TestHistoryFile:
         assert b"sk-proj" not in (await client.get("/export")).content
 
 
-def mem0_api(memories: list[dict[str, Any]], history: dict[str, list[dict[str, Any]]]) -> FastAPI:
+def mem0_api(
+    memories: list[dict[str, Any]], history: dict[str, list[dict[str, Any]]], *, skipped: int = 0
+) -> FastAPI:
     """The routes of mem0's API that an import reads, over some memories, two on a page."""
     api = FastAPI()
     api.state.reached = api
+    api.state.skipped = skipped
 
     @api.middleware("http")
     async def _key(request: Request, call_next: Any) -> Any:
@@ -382,7 +385,12 @@ def mem0_api(memories: list[dict[str, Any]], history: dict[str, list[dict[str, A
         shown = [one for one in memories if all(one.get(n) == v for n, v in filters.items())]
         at = 2 * (page - 1)
         more = len(shown) > at + 2
-        return {"results": shown[at : at + 2], "next": "more" if more else None}
+        skipped = api.state.skipped if page > 1 else 0
+        return {
+            "count": len(shown),
+            "results": shown[at + skipped : at + 2],
+            "next": "more" if more else None,
+        }
 
     @api.get("/v1/memories/{memory_id}/history/")
     async def _history(memory_id: str) -> list[dict[str, Any]]:
@@ -422,6 +430,23 @@ class TestApi:
         assert memory["metadata"] == {"categories": ["food"], "mem0_app_id": "shop"}
         assert memory["create_time"].startswith("2024-03-02T10:00:00")
         assert [one["event"] for one in await changes(client, first)] == ["ADD"]
+
+    @pytest.mark.parametrize("skipped", [0, 1])
+    async def test_memories_that_the_pages_skipped_are_told(self, run: Run, skipped: int) -> None:
+        memories = [
+            {
+                "id": str(uuid4()), "memory": f"Fact number {number}.", "user_id": "ana",
+                "created_at": AT, "updated_at": AT,
+            }
+            for number in range(4)
+        ]  # fmt: skip
+        async with listening(mem0_api(memories, {}, skipped=skipped)) as port:
+            source = ("--mem0-key", "m0-key", "--mem0-url", f"http://127.0.0.1:{port}")
+            result = await run(*source, "--no-api-history")
+
+        done = told(result)
+        assert (done["memories"], done["missed"]) == (4 - skipped, skipped)
+        assert ("Warning" in result.stderr) == bool(skipped)
 
     async def test_a_refused_key_is_told(self, run: Run) -> None:
         async with listening(mem0_api([], {})) as port:
