@@ -4,7 +4,16 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
+from app.errors import VersionConflictError
+from app.factory import Factory
+from app.identity.tenants.access import Principal
+from app.integrations.mem0.change_service import Mem0ChangeService
+from app.integrations.mem0.schemas import UpdateRequest
+from app.memory.memories.edit_service import EditService
+from app.memory.memories.schemas import MemoryRead
+from app.memory.memories.service import MemoryService
 from app.runtime import Runtime
+from tests.exports.exports_support import principal_of
 from tests.support.mem0 import mem0_client, store_text
 from tests.support.rows import for_each
 from tests.support.tenants import Caller, make_key
@@ -367,3 +376,38 @@ class TestDelete:
             assert (await ana.delete(f"/v1/memories/{three[COFFEE]}/")).status_code == 404
             assert (await ana.delete("/v1/memories/?user_id=*")).json()["deleted"] == 1
         assert await listed(mem0) == {COFFEE, STAMPS}
+
+
+class ChangedMeanwhile:
+    """Reads memories, each of which another request changes right after it was read."""
+
+    def __init__(self, memories: MemoryService, client: AsyncClient, times: int) -> None:
+        self._memories = memories
+        self._client = client
+        self._times = times
+
+    async def get(self, principal: Principal, memory_id: str) -> MemoryRead:
+        seen = await self._memories.get(principal, memory_id)
+        if self._times:
+            body = {"metadata": {"mem0_app_id": f"shop-{self._times}"}}
+            assert (await self._client.patch(f"/memories/{memory_id}", json=body)).is_success
+            self._times -= 1
+        return seen
+
+
+@pytest.mark.parametrize("times", [0, 1, 2])
+async def test_new_metadata_keep_the_app_that_another_request_has_set(
+    runtime: Runtime, client: AsyncClient, mem0: AsyncClient, acme: Caller, times: int
+) -> None:
+    memory_id = await store_text(mem0, TEA, user_id="ana", app_id="shop")
+    memories = ChangedMeanwhile(Factory(runtime).get(MemoryService), client, times)
+    service = Mem0ChangeService(runtime.work, memories, Factory(runtime).get(EditService))  # type: ignore[arg-type]
+    update = service.update(principal_of(acme), memory_id, UpdateRequest(metadata={"topic": "tea"}))
+
+    if times == 2:
+        with pytest.raises(VersionConflictError):
+            await update
+    else:
+        shown = await update
+        assert shown["app_id"] == ("shop-1" if times else "shop")
+        assert shown["metadata"] == {"topic": "tea"}

@@ -2,6 +2,7 @@
 
 from typing import Any, Final
 
+from app.errors import VersionConflictError
 from app.identity.tenants.access import Principal
 from app.integrations.mem0 import answers
 from app.integrations.mem0.answers import Shown
@@ -46,16 +47,26 @@ class Mem0ChangeService:
 
         Raises:
             InvalidMem0RequestError: the id is no UUID, or a date none.
+            VersionConflictError: others changed it while this was tried twice.
             What `EditService.patch` raises.
 
         """
         refuse_other_project(principal, body)
         own = own_id("mem", memory_id)
+        try:
+            return await self._updated(principal, own, body)
+        except VersionConflictError:
+            return await self._updated(principal, own, body)
+
+    async def _updated(self, principal: Principal, own: str, body: UpdateRequest) -> Shown:
+        expected = None
         changes: dict[str, Any] = {}
         if body.text is not None:
             changes["content"] = body.text
         if body.metadata is not None:
-            was = (await self._memories.get(principal, own)).metadata
+            seen = await self._memories.get(principal, own)
+            # What is kept of the old metadata is of this version.
+            expected, was = seen.version, seen.metadata
             kept = {name: was[name] for name in (APP_KEY, "role") if name in was}
             changes["metadata"] = kept | body.metadata
         if body.timestamp is not None:
@@ -64,7 +75,7 @@ class Mem0ChangeService:
             given = body.expiration_date
             changes["expires_at"] = None if given is None else expiry(given)
         patch = made(MemoryPatch, changes)
-        changed = await self._edits.patch(principal, own, patch, expected=None)
+        changed = await self._edits.patch(principal, own, patch, expected=expected)
         return answers.memory(changed.model_dump())
 
     async def delete(self, principal: Principal, memory_id: str, *, linked: bool = False) -> Shown:
