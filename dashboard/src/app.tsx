@@ -1,6 +1,8 @@
 import type { ComponentType } from "preact";
 import { useEffect, useReducer, useRef, useState } from "preact/hooks";
 
+import { type Access, isBound, loadAccess, may } from "./access";
+import { KeyAccess } from "./components/key-access";
 import { LanguageSwitch } from "./components/language-switch";
 import { SignIn } from "./components/sign-in";
 import { Loading } from "./components/states";
@@ -61,6 +63,8 @@ function Layout({ route }: { route: Route }) {
   const name = route.page || "overview";
   const main = useRef<HTMLElement>(null);
   const seen = useRef(name);
+  // Beside the module of the first page: it is there before that is.
+  const [access] = useState(loadAccess);
   useEffect(() => {
     document.title = isPage(name) ? `${t(name)} · KeMem` : t("title");
   });
@@ -83,7 +87,7 @@ function Layout({ route }: { route: Route }) {
         </div>
       </header>
       <main id="main" tabIndex={-1} ref={main}>
-        {isPage(name) ? <LoadedPage key={name} name={name} route={route} /> : <p>{t("page_missing")}</p>}
+        {isPage(name) ? <LoadedPage key={name} name={name} route={route} access={access} /> : <p>{t("page_missing")}</p>}
       </main>
     </>
   );
@@ -103,17 +107,29 @@ function Navigation({ current }: { current: string }) {
   );
 }
 
-function LoadedPage({ name, route }: { name: PageName; route: Route }) {
-  const [state, setState] = useState<{ page: ComponentType<PageProps> | null; failed: boolean }>({
+/** What a page takes beyond reading; a key without it is told so in its place. */
+const SCOPES: Partial<Record<PageName, "admin">> = { forgetting: "admin", webhooks: "admin" };
+
+/** Why this key sees nothing of a page; null where it does. */
+function lacks(name: PageName): string | null {
+  if (name === "keys") return may("admin") || may("operator") ? null : t("needs_admin");
+  if (!may("read")) return t("needs_read");
+  const scope = SCOPES[name];
+  return scope === undefined || may(scope) ? null : t(`needs_${scope}`);
+}
+
+function LoadedPage({ name, route, access }: { name: PageName; route: Route; access: Promise<Access | null> }) {
+  const [state, setState] = useState<{ page: ComponentType<PageProps> | null; access: Access | null; failed: boolean }>({
     page: null,
+    access: null,
     failed: false,
   });
   useEffect(() => {
     let gone = false;
     const load: LoadPage = PAGES[name];
-    load().then(
-      (module) => gone || setState({ page: module.default, failed: false }),
-      () => gone || setState({ page: null, failed: true }),
+    Promise.all([load(), access]).then(
+      ([module, access]) => gone || setState({ page: module.default, access, failed: false }),
+      () => gone || setState({ page: null, access: null, failed: true }),
     );
     return () => { gone = true; };
   }, [name]);
@@ -128,10 +144,14 @@ function LoadedPage({ name, route }: { name: PageName; route: Route }) {
   }
   if (state.page === null) return <Loading />;
   const Page = state.page;
+  const lacking = lacks(name);
+  const begins = name === "overview" && state.access !== null && (lacking !== null || isBound(state.access));
   return (
     <>
       <h1>{t(name)}</h1>
-      <Page path={route.path} query={route.query} />
+      {begins && state.access ? <KeyAccess access={state.access} />
+        : lacking !== null ? <p class="note">{lacking}</p>
+        : <Page path={route.path} query={route.query} />}
     </>
   );
 }

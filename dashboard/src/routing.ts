@@ -37,6 +37,18 @@ export function replace(address: string): void {
   dispatchEvent(new HashChangeEvent("hashchange"));
 }
 
+/** Change the address with a new entry in the history, which keeps `state`. */
+export function push(address: string, state: unknown): void {
+  history.pushState(state, "", address);
+  dispatchEvent(new HashChangeEvent("hashchange"));
+}
+
+/** The present address with other values of its query; null leaves one out. */
+export function withQuery(changed: Record<string, string | null>): string {
+  const { page, path, query } = parseRoute(location.hash);
+  return href(page, path, { ...Object.fromEntries(query), ...changed });
+}
+
 export function useRoute(): Route {
   const [route, setRoute] = useState(() => parseRoute(location.hash));
   useEffect(() => {

@@ -34,7 +34,10 @@ export function onLanguageChange(listener: () => void): () => void {
   return () => listeners.delete(listener);
 }
 
-/** Text that all pages share: `t("retry")`; `{name}` in a text is replaced by `values.name`. */
+/**
+ * Text that all pages share: `t("retry")`; `{name}` in a text is replaced by `values.name`,
+ * and `{name|memory|memories}` by the form that goes with that number.
+ */
 export const t: Translate<SharedKey> = (key, values) => filled({ en, zh }[chosen][key], values);
 
 /** The text of one page, and what all share: `const t = texts({ en: {…}, zh: {…} })`. */
@@ -55,10 +58,16 @@ export function percent(share: number): string {
 }
 
 function filled(text: string, values: Values = {}): string {
-  return text.replace(/\{(\w+)\}/g, (whole, name: string) => {
+  return text.replace(/\{(\w+)(?:\|([^|}]*)\|([^}]*))?\}/g, (whole, name: string, one?: string, other?: string) => {
     const value = values[name];
-    return value === undefined ? whole : typeof value === "number" ? number(value) : value;
+    if (value === undefined) return whole;
+    if (one !== undefined && other !== undefined) return isOne(Number(value)) ? one : other;
+    return typeof value === "number" ? number(value) : value;
   });
+}
+
+function isOne(count: number): boolean {
+  return new Intl.PluralRules(TAGS[chosen]).select(count) === "one";
 }
 
 function startLanguage(): Language {

@@ -10,7 +10,7 @@ from httpx import AsyncClient
 
 from app.prompting.context.injections import Injections, ShownContext
 from app.runtime import Runtime
-from tests.support.api import append, every_page, execute, ok, problem, save
+from tests.support.api import append, every_page, execute, fields, ok, problem, save
 from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
@@ -81,6 +81,12 @@ async def test_the_same_content_is_listed_once(talk: AsyncClient) -> None:
             await asyncio.sleep(0.02)
     assert row["last_at"] > before["last_at"]
     assert row | {"last_at": before["last_at"]} == before
+
+
+async def test_a_preview_is_true_or_false(talk: AsyncClient) -> None:
+    for given in ("yes", "true", 1, None):
+        answer = await talk.post("/sessions/talk/context", json={"preview": given})
+        assert fields(problem(answer, 422, "invalid_request")) == ["body.preview"]
 
 
 async def test_a_preview_is_recorded_nowhere(talk: AsyncClient) -> None:

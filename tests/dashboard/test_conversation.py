@@ -293,7 +293,7 @@ class TestActions:
         await open_page(page, "#/conversation/s")
         await page.get_by_role("button", name="Extract memories now").click()
 
-        await expect(page.get_by_text("Everything said so far is read. ADD 1")).to_be_visible()
+        await expect(page.get_by_text("Everything said so far is read. added 1")).to_be_visible()
         await expect(page.locator(".from-it")).to_contain_text("I moved to Hamburg.")
         await page.get_by_role("tab", name="Extraction").click()
         await page.get_by_role("button", name="Show run").click()

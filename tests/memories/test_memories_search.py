@@ -3,6 +3,7 @@
 import asyncio
 import math
 from datetime import UTC, datetime
+from typing import Any
 
 import pytest
 from fastapi import FastAPI
@@ -441,6 +442,12 @@ class TestTraces:
             "last_used_at": memory["last_used_at"],
         }
         assert ok(await client.get(f"/memories/{cat['memory_id']}")) == cat["memory"]
+
+    @pytest.mark.parametrize("given", ["yes", "true", 1, None])
+    async def test_a_preview_is_true_or_false(self, client: AsyncClient, given: Any) -> None:
+        body = {"query": TEA, "user_id": "ana", "preview": given}
+        answer = await client.post("/memories/search", json=body)
+        assert fields(problem(answer, 422, "invalid_request")) == ["body.preview"]
 
     async def test_a_preview_counts_nothing(self, client: AsyncClient) -> None:
         tea = await save(client, TEA)

@@ -263,3 +263,12 @@ async def test_another_tenant_sees_nothing(
     for name in ROUTES:
         assert (await stats(stranger, name))["items"] == []
     assert (await stats(stranger, "memories"))["now"]["total"] == 0
+
+
+@pytest.mark.parametrize("name", ["since", "until"])
+@pytest.mark.parametrize("given", ["1764201600", "1764201600.0", "-1"])
+async def test_a_number_is_no_day(client: AsyncClient, name: str, given: str) -> None:
+    """It would be read as seconds since 1970."""
+    for route in ROUTES:
+        answer = await client.get(f"/stats/{route}", params={name: given})
+        assert fields(problem(answer, 422, "invalid_request")) == [f"query.{name}"], route

@@ -1,9 +1,10 @@
 """The ledger as it crosses HTTP."""
 
+import re
 from datetime import date
 from typing import Annotated
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from app.identity.usage.quota import QuotaName
 from app.platform.values.fields import ReadSchema, Schema, Storable, Timestamp
@@ -12,11 +13,21 @@ Operation = Annotated[str, StringConstraints(min_length=1, max_length=40), Stora
 Model = Annotated[str, StringConstraints(min_length=1, max_length=255), Storable]
 
 
+def _no_number(value: object) -> object:
+    """A number would be read as seconds since 1970, and shown as the day they fall on."""
+    if isinstance(value, str) and re.fullmatch(r"[+-]?[0-9.]+", value.strip()):
+        raise ValueError("must be a day such as 2026-11-27, not a number")
+    return value
+
+
+Day = Annotated[date, BeforeValidator(_no_number)]
+
+
 class DaysQuery(Schema):
-    since: date | None = Field(
+    since: Day | None = Field(
         default=None, description="First day (UTC); 29 days before `until` when left out."
     )
-    until: date | None = Field(
+    until: Day | None = Field(
         default=None, description="Last day (UTC), included; today when left out."
     )
 

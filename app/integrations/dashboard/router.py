@@ -2,19 +2,23 @@
 
 from typing import Annotated, Final
 
-from fastapi import APIRouter, HTTPException, Request
+from fastapi import APIRouter, Depends, HTTPException, Request
 from fastapi.security.utils import get_authorization_scheme_param
 from starlette.responses import Response
 
+from app.identity.tenants.access import SCOPES, Principal
 from app.identity.tenants.errors import UnknownSignInCodeError
+from app.identity.tenants.principal import charge, identified
 from app.identity.tenants.schemas import KeyCreated
 from app.identity.tenants.sign_in_service import SignInService
 from app.integrations.dashboard.bundle import PAGE, find_built
 from app.platform.http.dependencies import provided
 from app.platform.http.health import is_local
+from app.platform.values.fields import ReadSchema
 
 router = APIRouter(prefix="/dashboard", include_in_schema=False)
 
+CallerDep = Annotated[Principal, Depends(identified)]
 SignInDep = Annotated[SignInService, provided(SignInService)]
 
 PAGE_HEADERS: Final = {
@@ -30,13 +34,32 @@ _FOR_EVER: Final = {"Cache-Control": "public, max-age=31536000, immutable"}
 """Names of files hold the hash of their content, so no file ever changes."""
 
 
-@router.get("")
+class KeyAccess(ReadSchema):
+    scopes: list[str]
+    user_id: str | None
+    agent_id: str | None
+    default_user_id: str | None
+
+
+@router.get("/key")
+async def key_access(request: Request, principal: CallerDep) -> KeyAccess:
+    """What the key of the request may do, so that the page offers nothing else."""
+    charge(request, principal, "read")
+    return KeyAccess(
+        scopes=[scope for scope in SCOPES if principal.may(scope)],
+        user_id=principal.access.user_id,
+        agent_id=principal.access.agent_id,
+        default_user_id=principal.access.default_user_id,
+    )
+
+
+@router.api_route("", methods=["GET", "HEAD"])
 async def dashboard(request: Request) -> Response:
     """The page; without a key, since it shows nothing by itself."""
     return _sent(request, PAGE, PAGE_HEADERS)
 
 
-@router.get("/assets/{name}")
+@router.api_route("/assets/{name}", methods=["GET", "HEAD"])
 async def dashboard_asset(request: Request, name: str) -> Response:
     if name == PAGE:
         raise HTTPException(404)

@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import (
     Field,
     JsonValue,
+    StrictBool,
     StringConstraints,
     ValidationInfo,
     field_validator,
@@ -171,7 +172,7 @@ class SearchRequest(Aliases):
         "similarity alone, in lexical mode by the lexical score.",
     )
     explain: bool = False
-    preview: bool = Field(
+    preview: StrictBool = Field(
         default=False,
         description="For a look at what is found: its hits do not count as used.",
     )

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, StringConstraints
+from pydantic import Field, JsonValue, StrictBool, StringConstraints
 
 from app.conversation.messages.schemas import (
     CONTENT_LENGTH,
@@ -206,7 +206,7 @@ class ContextRequest(Schema):
     )
     rerank: bool = Field(default=True, description="Let the reranker order, when there is one.")
     explain: bool = False
-    preview: bool = Field(
+    preview: StrictBool = Field(
         default=False,
         description="For a look at what a model would see: nothing is recorded of it, so that what "
         "it shows does not count as shown.",

@@ -10,7 +10,7 @@ import { Problem } from "./states";
  * and `close` is called when it is done or given up. Esc gives up.
  */
 export function Dialog(
-  { title, children, action, act, close, danger = false }: {
+  { title, children, action, act, close, danger = false, told }: {
     title: string;
     children: ComponentChildren;
     /** What the button says; a dialog without one only shows. */
@@ -18,6 +18,8 @@ export function Dialog(
     act?: () => Promise<unknown>;
     close: () => void;
     danger?: boolean;
+    /** Codes of refusals that `children` tell of. */
+    told?: readonly string[];
   },
 ) {
   const id = useId();
@@ -50,7 +52,7 @@ export function Dialog(
       >
         <h2 id={id}>{title}</h2>
         {children}
-        {doing.problem && <Problem problem={doing.problem} />}
+        {doing.problem && !told?.includes(doing.problem.code) && <Problem problem={doing.problem} />}
         <div class="buttons">
           {action && (
             <button type="submit" class={danger ? "danger" : "primary"} disabled={doing.busy}>{action}</button>

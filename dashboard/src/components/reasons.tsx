@@ -1,4 +1,5 @@
 import { number } from "../text";
+import { sentenceOf } from "../text/reasons";
 
 /** A rule of the gate that was broken, with its figures. */
 export interface Reason {
@@ -14,7 +15,7 @@ export function Reasons({ reasons, codes }: { reasons: readonly Reason[]; codes:
     <ul class="plain">
       {reasons.map((reason, place) => (
         <li key={place}>
-          <code>{reason.code}</code> {reason.detail}
+          <code>{reason.code}</code> {sentenceOf(reason)}
           <span class="small">
             {Object.entries(reason.figures).map(([name, value]) => ` ${name} ${figure(value)}`).join(",")}
           </span>

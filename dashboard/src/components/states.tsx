@@ -16,6 +16,7 @@ export function Empty({ children }: { children?: ComponentChildren }) {
 export function Problem({ problem, retry }: { problem: ProblemError; retry?: () => void }) {
   const own =
     problem.code === "unreachable" ? t("unreachable")
+    : problem.code === "key_restricted" ? t("key_restricted")
     : problem.code === "dashboard_error" ? t("dashboard_error")
     : problem.code === "insufficient_scope" ? t("insufficient_scope")
     : null;

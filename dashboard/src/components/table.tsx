@@ -1,9 +1,8 @@
 import type { ComponentChildren } from "preact";
-import { useEffect, useState } from "preact/hooks";
 
 import type { Page } from "../api";
 import { useLoad } from "../load";
-import { t } from "../text";
+import { PageButtons, usePaging } from "./paging";
 import { Empty, Loading, Problem } from "./states";
 
 /** Rows that are shown at once. */
@@ -21,7 +20,7 @@ export interface Column<T> {
  * `inputs` changes the list begins anew. On narrow screens each row is a block of its own.
  */
 export function Table<T>(
-  { caption, columns, load, inputs = [], again, row, empty }: {
+  { caption, columns, load, inputs = [], again, row, empty, inAddress = false }: {
     caption: string;
     columns: readonly Column<T>[];
     load: (cursor: string | null, limit: number, signal: AbortSignal) => Promise<Page<T>>;
@@ -31,17 +30,13 @@ export function Table<T>(
     /** The id of a row. */
     row: (item: T) => string;
     empty: ComponentChildren;
+    /** For the one list that a page is about: the address says which page of it is shown. */
+    inAddress?: boolean;
   },
 ) {
-  const [cursors, setCursors] = useState<readonly string[]>([]);
   const begin = JSON.stringify(inputs);
-  const [begun, setBegun] = useState(begin);
-  useEffect(() => {
-    setCursors([]);
-    setBegun(begin);
-  }, [begin]);
-  const current = begun === begin ? cursors : [];
-  const cursor = current.at(-1) ?? null;
+  const paging = usePaging(begin, inAddress);
+  const { cursor } = paging;
   const { data, problem, loading, reload } = useLoad((signal) => load(cursor, ROWS, signal), [begin, cursor, again]);
   if (problem) return <Problem problem={problem} retry={reload} />;
   if (data === null) return <Loading />;
@@ -71,21 +66,7 @@ export function Table<T>(
           </tbody>
         </table>
       </div>
-      {(cursor !== null || data.next_cursor !== null) && (
-        <div class="buttons paging">
-          <button type="button" disabled={cursor === null || loading} onClick={() => setCursors(current.slice(0, -1))}>
-            {t("previous")}
-          </button>
-          <span>{t("page_number", { page: current.length + 1 })}</span>
-          <button
-            type="button"
-            disabled={data.next_cursor === null || loading}
-            onClick={() => data.next_cursor !== null && setCursors([...current, data.next_cursor])}
-          >
-            {t("next")}
-          </button>
-        </div>
-      )}
+      <PageButtons paging={paging} page={data} loading={loading} />
     </div>
   );
 }

@@ -60,7 +60,7 @@ function Outcome({ answer }: { answer: Validated }) {
       {answer.results.map((result, place) => (
         <div key={place}>
           <p>
-            {t("event")} <code>{result.event}</code>
+            {t("event")} {label(result.event)}
             {result.memory_id && <> · {t("memory")} <code>{result.memory_id}</code></>}
           </p>
           <Reasons reasons={result.reasons} codes={[]} />

@@ -1,6 +1,7 @@
 // Runs of `kemem eval` that the service keeps, and their metrics side by side.
 import { useState } from "preact/hooks";
 
+import { needs } from "../access";
 import { get, path as address, send, type Page } from "../api";
 import { Dialog } from "../components/dialog";
 import { type Column, Table } from "../components/table";
@@ -29,6 +30,7 @@ export function Runs() {
   return (
     <>
       <p>{t("runs_about")}</p>
+      {chosen.length > 0 && <Comparison runs={chosen} clear={() => setChosen([])} />}
       <Filter choose={setFilter} />
       <Table<EvaluationRun>
         caption={t("runs_list")}
@@ -40,7 +42,6 @@ export function Runs() {
         row={(run) => run.evaluation_id}
         empty={filter.name || filter.dataset ? t("no_runs_match") : t("no_runs")}
       />
-      {chosen.length > 0 && <Comparison runs={chosen} clear={() => setChosen([])} />}
       {asked && (
         <Dialog title={t("delete_ask")} action={t("delete")} act={() => remove(asked)} close={() => setAsked(null)} danger>
           <p>{asked.name} · {asked.dataset} · <Time at={asked.create_time} /></p>
@@ -98,7 +99,7 @@ function columns(
     {
       title: t("actions"),
       show: (run) => (
-        <button type="button" aria-label={t("delete_named", named(run))} onClick={() => ask(run)}>{t("delete")}</button>
+        <button type="button" {...needs("admin")} aria-label={t("delete_named", named(run))} onClick={() => ask(run)}>{t("delete")}</button>
       ),
     },
   ];

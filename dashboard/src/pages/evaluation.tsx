@@ -1,5 +1,7 @@
 // Does memory help? Figures of use over time, and kept runs of `kemem eval` side by side.
+import { isRestricted } from "../access";
 import type { PageProps } from "../app";
+import { Empty } from "../components/states";
 import { Tabs } from "../components/tabs";
 import { Effect } from "../evaluation/effect";
 import { Runs } from "../evaluation/runs";
@@ -17,7 +19,7 @@ export default function Evaluation({ query }: PageProps) {
       current={current}
       choose={(tab) => replace(href("evaluation", [], { tab }))}
     >
-      {current === "effect" ? <Effect /> : <Runs />}
+      {current === "effect" ? isRestricted() ? <Empty>{t("key_restricted")}</Empty> : <Effect /> : <Runs />}
     </Tabs>
   );
 }

@@ -1,6 +1,7 @@
 // What the gate decided and why; what it refused can be stored anyway where its text was kept.
 import { useId, useState } from "preact/hooks";
 
+import { isRestricted, needs } from "../access";
 import { get, type Page } from "../api";
 import type { PageProps } from "../app";
 import { Bars } from "../components/bars";
@@ -66,21 +67,12 @@ export default function Gate({ query }: PageProps) {
   };
   const [days, setDays] = useState<number>(30);
   const [round, setRound] = useState(0);
-  const refusals = useLoad(
-    (signal) => get<Refusals>("/v1/stats/refusals", { since: daysAgo(days) }, signal),
-    [days, round],
-  );
   const filter = (chosen: Partial<Filters>) => replace(href("gate", [], { ...filters, ...chosen }));
-  const codes = Object.keys(refusals.data?.totals.by_code ?? {});
+  const [codes, setCodes] = useState<string[]>([]);
   return (
     <div class="stack">
       <p>{t("about")}</p>
-      <section class="panel">
-        <h2>{t("over")}</h2>
-        <Period days={days} choose={setDays} />
-        {refusals.problem && <Problem problem={refusals.problem} retry={refusals.reload} />}
-        {refusals.data ? <Over refusals={refusals.data} /> : refusals.loading && <Loading />}
-      </section>
+      {!isRestricted() && <Counted days={days} choose={setDays} round={round} found={setCodes} />}
       <section>
         <h2>{t("list")}</h2>
         <Filter filters={filters} codes={codes} filter={filter} />
@@ -88,6 +80,29 @@ export default function Gate({ query }: PageProps) {
       </section>
       <TryText />
     </div>
+  );
+}
+
+function Counted(
+  { days, choose, round, found }: {
+    days: number;
+    choose: (days: number) => void;
+    round: number;
+    found: (codes: string[]) => void;
+  },
+) {
+  const refusals = useLoad(async (signal) => {
+    const answer = await get<Refusals>("/v1/stats/refusals", { since: daysAgo(days) }, signal);
+    found(Object.keys(answer.totals.by_code));
+    return answer;
+  }, [days, round]);
+  return (
+    <section class="panel">
+      <h2>{t("over")}</h2>
+      <Period days={days} choose={choose} />
+      {refusals.problem && <Problem problem={refusals.problem} retry={refusals.reload} />}
+      {refusals.data ? <Over refusals={refusals.data} /> : refusals.loading && <Loading />}
+    </section>
   );
 }
 
@@ -175,6 +190,7 @@ function List({ filters, round, stored }: { filters: Filters; round: number; sto
       <p role="status" class="small">{notice}</p>
       <Table<Decision>
         caption={t("list")}
+        inAddress
         columns={columns(setAsked)}
         load={(cursor, limit, signal) =>
           get<Page<Decision>>("/v1/memories/decisions", { ...filters, cursor, limit }, signal)}
@@ -223,7 +239,7 @@ function columns(ask: (decision: Decision) => void): Column<Decision>[] {
     {
       title: t("actions"),
       show: (decision) => decision.storable && (
-        <button type="button" aria-label={t("anyway_named", { text: decision.content ?? "" })} onClick={() => ask(decision)}>
+        <button type="button" {...needs("admin")} aria-label={t("anyway_named", { text: decision.content ?? "" })} onClick={() => ask(decision)}>
           {t("anyway")}
         </button>
       ),

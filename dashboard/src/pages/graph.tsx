@@ -1,6 +1,7 @@
 // Who is linked to whom: one entity and what is around it, through time, drawn and as tables.
 import { useState } from "preact/hooks";
 
+import { needs } from "../access";
 import { get, path as address, type Page } from "../api";
 import type { PageProps } from "../app";
 import { Dialog } from "../components/dialog";
@@ -215,10 +216,10 @@ function Lists(
       />
       {centre && (
         <div class="buttons">
-          <button type="button" disabled={others.length === 0} onClick={() => setAsked("merge")}>
+          <button type="button" {...needs("write", others.length === 0)} onClick={() => setAsked("merge")}>
             {t("merge_into", { name: centre.name })}
           </button>
-          <button type="button" onClick={() => setAsked("split")}>{t("split")}</button>
+          <button type="button" {...needs("write")} onClick={() => setAsked("split")}>{t("split")}</button>
         </div>
       )}
       <h3>{t("relations")}</h3>

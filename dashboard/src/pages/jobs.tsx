@@ -1,6 +1,7 @@
 // The queue: what waits, runs and failed for good, and what can be done about it.
 import { useEffect, useState } from "preact/hooks";
 
+import { needs } from "../access";
 import { get, path as address, send, type Page } from "../api";
 import type { PageProps } from "../app";
 import { Dialog } from "../components/dialog";
@@ -196,6 +197,7 @@ function List(
       {retrying.problem && <Problem problem={retrying.problem} />}
       <Table<Job>
         caption={t("list")}
+        inAddress
         columns={columns(filters, retrying.busy, retrying.run, setAsked)}
         load={(cursor, limit, signal) => get<Page<Job>>("/v1/jobs", { ...filters, cursor, limit }, signal)}
         inputs={[filters]}
@@ -243,12 +245,12 @@ function columns(
       show: (job) => (
         <>
           {(job.status === "dead" || job.status === "cancelled") && (
-            <button type="button" disabled={busy} aria-label={t("retry_named", { id: job.job_id })} onClick={() => retry(job)}>
+            <button type="button" {...needs("write", busy)} aria-label={t("retry_named", { id: job.job_id })} onClick={() => retry(job)}>
               {t("retry_job")}
             </button>
           )}
           {(job.status === "pending" || job.status === "running") && (
-            <button type="button" aria-label={t("cancel_named", { id: job.job_id })} onClick={() => ask(job)}>
+            <button type="button" {...needs("write")} aria-label={t("cancel_named", { id: job.job_id })} onClick={() => ask(job)}>
               {t("cancel_job")}
             </button>
           )}

@@ -47,6 +47,16 @@ export const en = {
   dashboard_error: "The dashboard made a mistake.",
   insufficient_scope:
     "The key you signed in with may not do this. Sign in with a key of a higher scope (read < write < admin < operator).",
+  key_restricted: "The key you signed in with is bound to one user or agent; this is of the whole tenant.",
+  needs_write: "This takes a key that may write.",
+  needs_admin: "This takes an admin's key.",
+  needs_read: "The key you signed in with manages tenants and keys; it may not read what is remembered.",
+  key_may: "This key may: {scopes}.",
+  key_of: "It is bound to {whom}, and sees nothing of others.",
+  user_named: "the user {id}",
+  agent_named: "the agent {id}",
+  begin_at: "Begin here:",
+  first_page: "First page",
   sign_in_title: "Sign in",
   sign_in_text:
     "Paste a key of the service. It stays in this tab and is gone when you close the tab. A key is printed by {command}, and made on the page Keys by whoever has one.",

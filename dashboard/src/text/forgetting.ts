@@ -27,7 +27,7 @@ export const t = texts({
     only_shadow: "Only {eviction}",
     incomplete: "The comparison is incomplete: there is more than is compared at once.",
     run: "Forget for real",
-    run_ask: "Forget {count} rows now?",
+    run_ask: "Forget {count} {count|row|rows} now?",
     run_about: "A job is ordered that does it at once, by the rules chosen above: {steps}.",
     type_word: "Type {word} to confirm",
     word: "forget",

@@ -8,8 +8,8 @@ const ZH: Record<string, string> = {
   session: "对话", project: "项目", user: "用户", agent: "智能体",
   long: "长期", short: "短期",
   ai: "抽取", knowledge_base: "文档", project_resource: "项目资源", import: "导入",
-  ADD: "新增", UPDATE: "修改", SUPERSEDE: "取代", MERGE: "合并", ARCHIVE: "归档", RESTORE: "恢复",
-  DELETE: "删除", NONE: "不变", REJECT: "拒绝", SKIP: "跳过", KEEP: "保留", EXTEND: "延长", REMOVE: "移除",
+  ADD: "新增", UPDATE: "修改", SUPERSEDE: "取代了旧记忆", MERGE: "合并", ARCHIVE: "归档", RESTORE: "恢复",
+  DELETE: "删除", NONE: "没有新内容", REJECT: "拒绝", SKIP: "跳过", KEEP: "保留", EXTEND: "延长", REMOVE: "移除",
   SET: "设定", accepted: "接受", rejected: "拒绝",
   enabled: "启用", disabled: "停用", running: "进行中", ended: "已结束",
   assistant: "助手", system: "系统", tool: "工具",
@@ -21,7 +21,7 @@ const ZH: Record<string, string> = {
   earlier_context: "更早以前", long_term_background: "长期背景",
   content: "内容", memory_type: "类型", attribute: "属性", tier: "期限", confidence: "置信度", status: "状态",
   valid_from: "生效时间", valid_to: "失效时间", expires_at: "过期时间", superseded_by: "取代者",
-  conflict_ids: "冲突", evidence: "依据", visibility: "可见范围", metadata: "元数据", scope: "范围",
+  conflict_ids: "矛盾", evidence: "依据", visibility: "可见范围", metadata: "元数据", scope: "范围",
   source_error: "被更正的错误", said_at: "说出时间", speaker: "说话人", reviewed_at: "复查时间",
   external_id: "外部编号", expected_valid_days: "预计有效天数", deleted_at: "删除时间",
   embedding_model: "向量模型", source_deleted_at: "来源删除时间",
@@ -36,7 +36,14 @@ const ZH: Record<string, string> = {
   manual: "手动", periodic: "定期", before_compact: "压缩前", before_restore: "恢复前",
 };
 
-/** A word of the API, such as a type of memory or a state. */
+/** What became of a statement: the API writes these in capitals. */
+const EVENTS: Record<string, string> = {
+  ADD: "added", UPDATE: "changed", SUPERSEDE: "replaced an older one", MERGE: "merged", ARCHIVE: "archived",
+  RESTORE: "restored", DELETE: "deleted", NONE: "nothing new", REJECT: "refused", SKIP: "skipped", KEEP: "kept",
+  EXTEND: "kept for longer", REMOVE: "removed", SET: "set", conflict_ids: "contradicts", in_conflict: "in contradiction",
+};
+
+/** A word of the API, such as a type of memory, a state or an event. */
 export function label(word: string): string {
-  return (language() === "zh" ? ZH[word] : undefined) ?? word.replaceAll("_", " ");
+  return { en: EVENTS, zh: ZH }[language()][word] ?? word.replaceAll("_", " ");
 }

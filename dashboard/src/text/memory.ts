@@ -1,6 +1,6 @@
 import { texts } from "../text";
 
 export const t = texts({
-  en: { in_conflict: "in conflict", gone: "This memory was deleted." },
-  zh: { in_conflict: "有冲突", gone: "这条记忆已被删除。" },
+  en: { in_conflict: "in contradiction", gone: "This memory was deleted." },
+  zh: { in_conflict: "存在矛盾", gone: "这条记忆已被删除。" },
 });

@@ -5,7 +5,7 @@ export const t = texts({
     call: "Call of {name}",
     result_of: "Result of the call {id}",
     part: "Not text: {type}",
-    whole: "Show all {count} characters",
+    whole: "Show all {count} {count|character|characters}",
     gone: "This message was deleted.",
     in_conversation: "Open in its conversation",
     around: "Show what was said around it",

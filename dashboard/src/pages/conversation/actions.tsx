@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 
+import { needs } from "../../access";
 import { path, send } from "../../api";
 import { Dialog } from "../../components/dialog";
 import { EraseDialog } from "../../components/erasure";
@@ -35,11 +36,11 @@ export function SessionActions(
   return (
     <>
       <div class="buttons">
-        <button type="button" disabled={extracting.busy} onClick={() => extracting.run()}>{t("extract")}</button>
+        <button type="button" {...needs("write", extracting.busy)} onClick={() => extracting.run()}>{t("extract")}</button>
         {session.status === "ended" ? (
-          <button type="button" disabled={reopening.busy} onClick={() => reopening.run()}>{t("reopen")}</button>
-        ) : <button type="button" onClick={() => setAsking("end")}>{t("end")}</button>}
-        <button type="button" class="danger" onClick={() => setAsking("delete")}>{t("delete")}</button>
+          <button type="button" {...needs("write", reopening.busy)} onClick={() => reopening.run()}>{t("reopen")}</button>
+        ) : <button type="button" {...needs("write")} onClick={() => setAsking("end")}>{t("end")}</button>}
+        <button type="button" class="danger" {...needs("write")} onClick={() => setAsking("delete")}>{t("delete")}</button>
         <span role="status">{extracted && said(extracted)}</span>
       </div>
       {extracting.problem && <Problem problem={extracting.problem} />}

@@ -31,6 +31,7 @@ export function ConversationList({ query }: { query: URLSearchParams }) {
       </form>
       <Table<Session>
         caption={t("sessions")}
+        inAddress
         inputs={[filters]}
         load={(cursor, limit, signal) => get<Page<Session>>("/v1/sessions", { ...filters, cursor, limit }, signal)}
         row={(session) => session.session_id}

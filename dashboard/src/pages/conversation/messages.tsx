@@ -6,6 +6,7 @@ import { Choice, memoryAddress, MemoryState, shortened } from "../../components/
 import { MessageItem } from "../../components/message";
 import { Empty, Loading, Problem } from "../../components/states";
 import { useLoad } from "../../load";
+import { go, href, replace } from "../../routing";
 import type { Memory, Message, Session } from "../../shapes";
 import { t } from "../../text/conversation";
 
@@ -14,13 +15,18 @@ const ROLES = ["user", "assistant", "system", "tool"] as const;
 const STATES = ["active", "superseded", "archived"] as const;
 const REMEMBERED = 50;
 
-/** Where a page of messages begins. */
-type Place =
-  | { from: "newest" | "oldest" }
-  | { from: "before" | "after"; message: Known }
-  | { from: "id"; id: string };
+/** Where a page of messages begins, as the address has it. */
+type Place = { from: "newest" | "oldest" } | { from: "before" | "after" | "message"; id: string };
 
-type Known = Pick<Message, "message_id" | "create_time" | "sequence_no">;
+const NAMED = ["before", "after", "message"] as const;
+
+function placeOf(query: URLSearchParams): Place {
+  for (const from of NAMED) {
+    const id = query.get(from);
+    if (id) return { from, id };
+  }
+  return { from: query.get("from") === "oldest" ? "oldest" : "newest" };
+}
 
 interface Filters {
   role: string;
@@ -33,30 +39,36 @@ interface Shown {
   later: boolean;
 }
 
-export function Messages({ session, at }: { session: Session; at: string | null }) {
+export function Messages({ session, query }: { session: Session; query: URLSearchParams }) {
   const address = path("/v1/sessions", session.session_id, "messages");
-  const [place, setPlace] = useState<Place>(at === null ? { from: "newest" } : { from: "id", id: at });
-  const [filters, setFilters] = useState<Filters>({ role: "", query: "" });
-  useEffect(() => {
-    if (at !== null) setPlace({ from: "id", id: at });
-  }, [at]);
+  const place = placeOf(query);
+  const at = query.get("message");
+  const filters: Filters = { role: query.get("role") ?? "", query: query.get("text") ?? "" };
+  // What is being typed outlives an answer that comes meanwhile.
+  const [text, setText] = useState(filters.query);
+  useEffect(() => setText(filters.query), [filters.query]);
+  const asked = { role: filters.role, text: filters.query };
+  const show = (where: Record<string, string>) => go(href("conversation", [session.session_id], { ...asked, ...where }));
   const { data, problem, loading, reload } = useLoad(
     (signal) => read(address, place, filters, signal),
     [session.session_id, session.last_sequence_no, JSON.stringify([place, filters])],
   );
   const change = (event: Event) => {
     const form = new FormData(event.currentTarget as HTMLFormElement);
-    setFilters({ role: String(form.get("role") ?? ""), query: String(form.get("query") ?? "") });
-    setPlace({ from: "newest" });
+    const given = (name: string) => String(form.get(name) ?? "");
+    replace(href("conversation", [session.session_id], { role: given("role"), text: given("query") }));
   };
   const [first, last] = [data?.messages[0], data?.messages.at(-1)];
   return (
     <>
       <form class="filters" onSubmit={(event) => event.preventDefault()} onChange={change}>
         <Choice name="role" title={t("role")} value={filters.role} options={ROLES} />
-        <label>{t("text")}<input type="search" name="query" value={filters.query} /></label>
-        <button type="button" onClick={() => setPlace({ from: "newest" })}>{t("newest")}</button>
-        <button type="button" onClick={() => setPlace({ from: "oldest" })}>{t("oldest")}</button>
+        <label>
+          {t("text")}
+          <input type="search" name="query" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+        </label>
+        <button type="button" onClick={() => show({})}>{t("newest")}</button>
+        <button type="button" onClick={() => show({ from: "oldest" })}>{t("oldest")}</button>
       </form>
       {problem && <Problem problem={problem} retry={reload} />}
       {!data && !problem && <Loading />}
@@ -64,11 +76,11 @@ export function Messages({ session, at }: { session: Session; at: string | null 
         <div aria-busy={loading}>
           {data.messages.length === 0 && <Empty>{filters.role || filters.query ? t("no_such_messages") : t("no_messages")}</Empty>}
           {data.earlier && first && (
-            <p><button type="button" onClick={() => setPlace({ from: "before", message: first })}>{t("earlier")}</button></p>
+            <p><button type="button" onClick={() => show({ before: first.message_id })}>{t("earlier")}</button></p>
           )}
           <WithMemories session={session} messages={data.messages} at={at} />
           {data.later && last && (
-            <p><button type="button" onClick={() => setPlace({ from: "after", message: last })}>{t("later")}</button></p>
+            <p><button type="button" onClick={() => show({ after: last.message_id })}>{t("later")}</button></p>
           )}
         </div>
       )}
@@ -79,9 +91,10 @@ export function Messages({ session, at }: { session: Session; at: string | null 
 async function read(address: string, place: Place, filters: Filters, signal: AbortSignal): Promise<Shown> {
   const list = (query: Record<string, string | number>) =>
     get<Page<Message>>(address, { ...filters, ...query }, signal);
+  const one = (id: string) => get<Message>(`${address}/${encodeURIComponent(id)}`, {}, signal);
   switch (place.from) {
-    case "id":
-      return around(await get<Message>(`${address}/${encodeURIComponent(place.id)}`, {}, signal), list);
+    case "message":
+      return around(await one(place.id), list);
     case "oldest": {
       const page = await list({ order: "asc", limit: AT_ONCE });
       return { messages: page.items, earlier: false, later: page.next_cursor !== null };
@@ -91,17 +104,17 @@ async function read(address: string, place: Place, filters: Filters, signal: Abo
       return { messages: page.items.reverse(), earlier: page.next_cursor !== null, later: false };
     }
     case "before": {
-      const page = await list({ order: "desc", limit: AT_ONCE, before: place.message.message_id });
+      const page = await list({ order: "desc", limit: AT_ONCE, before: place.id });
       return { messages: page.items.reverse(), earlier: page.next_cursor !== null, later: true };
     }
     case "after":
-      return { ...(await after(place.message, AT_ONCE, list)), earlier: true };
+      return { ...(await after(await one(place.id), AT_ONCE, list)), earlier: true };
   }
 }
 
 type List = (query: Record<string, string | number>) => Promise<Page<Message>>;
 
-async function after(message: Known, count: number, list: List): Promise<Omit<Shown, "earlier">> {
+async function after(message: Message, count: number, list: List): Promise<Omit<Shown, "earlier">> {
   // `since` includes the message itself.
   const page = await list({ order: "asc", since: message.create_time, limit: count + 1 });
   const later = page.items.filter((said) => said.sequence_no > message.sequence_no);

@@ -43,7 +43,7 @@ export function Conversation({ id, query }: { id: string; query: URLSearchParams
         current={tab}
         choose={(key) => replace(href("conversation", [id], { tab: key }))}
       >
-        {tab === "messages" && <Messages session={session} at={query.get("message")} />}
+        {tab === "messages" && <Messages session={session} query={query} />}
         {tab === "context" && <Context address={address} />}
         {tab === "window" && <Window address={address} />}
         {tab === "checkpoints" && <Checkpoints address={address} changed={reload} />}

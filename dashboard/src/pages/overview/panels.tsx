@@ -174,10 +174,14 @@ export function JobsPanel({ jobs }: { jobs: Jobs }) {
             tone: status === "dead" ? "5" : "1",
           }))}
         />}
+      {later(jobs) > 0 && <p class="small">{t("jobs_later", { count: later(jobs) })}</p>}
       {jobs.oldest_due && <Waiting since={jobs.oldest_due} />}
     </Panel>
   );
 }
+
+/** Jobs that wait for their time. */
+const later = (jobs: Jobs) => Math.max(0, (jobs.by_status["pending"] ?? 0) - jobs.due);
 
 function Waiting({ since }: { since: string }) {
   const [before, after] = t("jobs_lag").split("{time}");

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 
+import { needs } from "../../access";
 import { path, send, withQuery } from "../../api";
 import { Dialog } from "../../components/dialog";
 import { go, href } from "../../routing";
@@ -23,7 +24,7 @@ export function MemoryActions(
     <>
       <div class="buttons">
         {actions.map((action) => (
-          <button key={action} type="button" class={action === "delete" ? "danger" : ""} onClick={() => setDoing(action)}>
+          <button key={action} type="button" class={action === "delete" ? "danger" : ""} {...needs("write")} onClick={() => setDoing(action)}>
             {names[action]}
           </button>
         ))}

@@ -1,6 +1,7 @@
 // Everything of one user: as a file, or gone for good.
 import { useState } from "preact/hooks";
 
+import { may, needs } from "../../access";
 import { download, get, type Page, path } from "../../api";
 import { Counts, EraseDialog } from "../../components/erasure";
 import { Problem } from "../../components/states";
@@ -25,9 +26,9 @@ export function PersonData({ id, erased }: { id: string; erased: (receipt: Recei
       <section class="panel">
         <h2>{t("erase")}</h2>
         <p>{t("erase_text")}</p>
-        <button type="button" class="danger" onClick={() => setAsking(true)}>{t("erase_button")}</button>
+        <button type="button" class="danger" {...needs("admin")} onClick={() => setAsking(true)}>{t("erase_button")}</button>
       </section>
-      <Receipts id={id} />
+      {may("admin") && <Receipts id={id} />}
       {asking && (
         <EraseDialog
           title={t("erase_title", { id })}

@@ -53,6 +53,7 @@ export function MemoryList({ user, query }: { user: string; query: URLSearchPara
       <p class="small">{t("text_hint")} <a href={href("search", [], { user_id: user })}>{t("search_page")}</a></p>
       <Table<Memory>
         caption={t("memories")}
+        inAddress
         inputs={[asked]}
         load={(cursor, limit, signal) => get<Page<Memory>>("/v1/memories", { ...asked, cursor, limit }, signal)}
         row={(memory) => memory.memory_id}

@@ -33,8 +33,8 @@ export function MemoryEditor({ memory, saved, close }: { memory: Memory; saved: 
     saved();
   };
   return (
-    <Dialog title={t("edit")} action={t("save")} act={act} close={newer ? () => { saved(); close(); } : close}>
-      {newer && <div class="note"><p>{t("conflict")}</p><div class="said">{newer.content}</div></div>}
+    <Dialog title={t("edit")} action={t("save")} act={act} close={newer ? () => { saved(); close(); } : close} told={["version_conflict"]}>
+      {newer && <div class="note problem" role="alert"><p>{t("conflict")}</p><div class="said">{newer.content}</div></div>}
       <label>
         {t("content")}
         <textarea rows={4} required value={draft.content} onInput={field("content")} />

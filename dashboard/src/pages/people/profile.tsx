@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 
+import { needs } from "../../access";
 import { get, type Page, path, send } from "../../api";
 import { Dialog } from "../../components/dialog";
 import { Tag } from "../../components/facts";
@@ -59,8 +60,8 @@ export function Profile({ user }: { user: string }) {
   return (
     <>
       <div class="buttons">
-        <button type="button" onClick={() => setEditing("new")}>{t("write_value")}</button>
-        <button type="button" disabled={deriving.busy} onClick={() => deriving.run()}>{t("derive")}</button>
+        <button type="button" {...needs("write")} onClick={() => setEditing("new")}>{t("write_value")}</button>
+        <button type="button" {...needs("write", deriving.busy)} onClick={() => deriving.run()}>{t("derive")}</button>
         <button type="button" onClick={reload}>{t("reload")}</button>
         <span role="status">{job && t("derive_ordered", { job })}</span>
       </div>
@@ -145,8 +146,8 @@ function Entry(
             {open ? t("hide_why") : t("why")}
           </button>
         )}
-        <button type="button" aria-label={`${t("edit")}: ${titled(slot.name)}`} onClick={edit}>{t("edit")}</button>
-        {written && <button type="button" onClick={giveBack}>{t("give_back")}</button>}
+        <button type="button" aria-label={`${t("edit")}: ${titled(slot.name)}`} {...needs("write")} onClick={edit}>{t("edit")}</button>
+        {written && <button type="button" {...needs("write")} onClick={giveBack}>{t("give_back")}</button>}
       </div>
       {open && detail && <Origin ids={detail.memory_ids} />}
     </li>

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 
 import { get, type Page } from "../../api";
 import { EvidenceMessage } from "../../components/message";
+import { type Reason, Reasons as Rules } from "../../components/reasons";
 import { RunDialog } from "../../components/run";
 import { Table } from "../../components/table";
 import { Time } from "../../components/time";
@@ -14,7 +15,7 @@ interface Decision {
   decision_id: string;
   verdict: string;
   event: string | null;
-  reasons: { code: string; detail: string; figures: Record<string, unknown> }[];
+  reasons: Reason[];
   extraction_id: string | null;
   create_time: string;
 }
@@ -50,7 +51,7 @@ export function Reasons({ memory }: { memory: Memory }) {
           {
             title: t("rules"),
             show: (decision) =>
-              decision.reasons.map((reason) => <div key={reason.code}><code>{reason.code}</code> {reason.detail}</div>),
+              <Rules reasons={decision.reasons} codes={[]} />,
           },
           {
             title: t("extraction"),

@@ -1,6 +1,7 @@
 // What happened to one memory, in order: what it replaced, its changes, and what replaced it.
 import { useState } from "preact/hooks";
 
+import { needs } from "../../access";
 import { get, type Page, path, send } from "../../api";
 import { Dialog } from "../../components/dialog";
 import { memoryAddress, MemoryLink, shortened } from "../../components/memory";
@@ -45,7 +46,7 @@ export function Timeline({ memory, changed }: { memory: Memory; changed: () => v
               <li key={entry.history_id}>
                 <EntryText entry={entry} />
                 {entry.after !== null && entry.version < memory.version && (
-                  <button type="button" onClick={() => setRestoring(entry)}>{t("restore")}</button>
+                  <button type="button" {...needs("write")} onClick={() => setRestoring(entry)}>{t("restore")}</button>
                 )}
               </li>
             ))}

@@ -44,6 +44,7 @@ export function UserList({ query }: { query: URLSearchParams }) {
       </form>
       <Table<User>
         caption={t("users")}
+        inAddress
         inputs={[filters]}
         load={(cursor, limit, signal) => get<Page<User>>("/v1/users", { ...filters, cursor, limit }, signal)}
         row={(user) => user.user_id}
