@@ -16,7 +16,8 @@ async def claim(dsn: str, caller: Caller, job_id: str) -> ClaimedJob:
         caller.tenant_id,
         job_id,
     )
-    names = ClaimedJob.__dataclass_fields__.keys()
+    # A trace is carried in the payload, not in a column.
+    names = ClaimedJob.__dataclass_fields__.keys() - {"traceparent"}
     values = {name: row[name] for name in names}
     values |= {"signals": frozenset(row["signals"]), "payload": json.loads(row["payload"])}
     return ClaimedJob(**values)
