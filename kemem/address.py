@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 
 from kemem.errors import ConfigurationError
-from kemem.running import RunningService, is_mine, recorded_services
+from kemem.running_services import RunningService, is_mine, recorded_services
 
 URL_VARIABLE = "KEMEM_URL"
 KEY_VARIABLE = "KEMEM_API_KEY"

@@ -22,7 +22,7 @@ from app.platform.observability.logging import configure_logging
 from app.platform.work.unit import Work
 from app.runtime import utc_now
 from app.settings import Settings
-from kemem.running import recorded_services
+from kemem.running_services import recorded_services
 
 POOL_SIZE = 2
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import structlog
 
-from kemem.running import recorded_services, records_folder
+from kemem.running_services import recorded_services, records_folder
 
 log = structlog.get_logger()
 

@@ -11,7 +11,7 @@ import pytest
 
 from kemem import ConfigurationError
 from kemem.address import DEFAULT_URL, find_service
-from kemem.running import recorded_services, records_folder
+from kemem.running_services import recorded_services, records_folder
 
 Record = Callable[..., Path]
 needs_root = pytest.mark.skipif(os.geteuid() != 0, reason="gives files to another user")

@@ -25,7 +25,8 @@ INSTALL_SECONDS = 900
 # pip itself would be answered by a local folder of wheels too.
 _REACH_INDEX = """
 import os, urllib.request
-index = os.environ.get("PIP_INDEX_URL", "https://pypi.org/simple").rstrip("/")
+from pip._internal.models.index import PyPI
+index = os.environ.get("PIP_INDEX_URL", PyPI.simple_url).rstrip("/")
 urllib.request.urlopen(index + "/pip/", timeout=60)
 """
 

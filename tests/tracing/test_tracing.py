@@ -16,7 +16,7 @@ from opentelemetry.trace import SpanKind, StatusCode
 
 from app.main import create_app
 from app.platform.observability.otel import open_traces
-from app.platform.observability.tracing import tracing
+from app.platform.observability.spans import tracing
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.chat_behaviours import entry, extracts

@@ -9,7 +9,7 @@ import pytest
 
 from app.platform.jobs.ordering_sql import parameters_of
 from app.platform.jobs.orders import Order
-from app.platform.observability.tracing import CARRIED, TRACEPARENT, model_call, tracing
+from app.platform.observability.spans import CARRIED, TRACEPARENT, model_call, tracing
 
 ROOT = Path(__file__).parents[2]
 
@@ -18,7 +18,7 @@ def test_service_worker_and_commands_load_no_sdk_and_nothing_of_ours() -> None:
     # FastAPI itself looks for the small API, where that is installed.
     code = """
 import sys
-import app.main, app.worker, app.cli.main, app.cli.serve, app.platform.observability.tracing
+import app.main, app.worker, app.cli.main, app.cli.serve, app.platform.observability.spans
 names = ("opentelemetry.sdk", "opentelemetry.exporter", "app.platform.observability.otel")
 print(*(name for name in sys.modules if name.startswith(names)))
 """

@@ -17,7 +17,7 @@ from app.language.llm.json_answers import read_answer
 from app.language.llm.openai_client import failure_of, refusal_in, words_of
 from app.language.llm.openai_completion import Completion, read_completion
 from app.language.llm.openai_dialect import Dialect, Limit, Question, about_limit, about_roles
-from app.platform.observability.tracing import model_call
+from app.platform.observability.spans import model_call
 
 if TYPE_CHECKING:
     import openai

@@ -16,7 +16,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 from app.language.llm.embedder import EmbeddingUse, Vectors, unit_rows
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.language.llm.openai_client import failure_of
-from app.platform.observability.tracing import model_call
+from app.platform.observability.spans import model_call
 
 if TYPE_CHECKING:
     import openai

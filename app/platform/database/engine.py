@@ -45,7 +45,7 @@ from app.platform.database.transactions import (
     session_on,
 )
 from app.platform.database.turns import MOST_WAITING, PoolTurns, turns_of
-from app.platform.observability.tracing import tracing
+from app.platform.observability.spans import tracing
 from app.settings import DISPATCH_POOL_SIZE
 
 log = structlog.get_logger()

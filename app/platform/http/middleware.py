@@ -29,7 +29,7 @@ from app.platform.http.connections import EXPIRED
 from app.platform.http.openapi import BodyTooLargeError, RequestExpiredError
 from app.platform.http.rates import HEADERS
 from app.platform.observability.metrics import DURATION, IN_FLIGHT, REQUESTS
-from app.platform.observability.tracing import tracing
+from app.platform.observability.spans import tracing
 
 log = structlog.get_logger()
 

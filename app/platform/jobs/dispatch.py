@@ -23,7 +23,7 @@ from app.platform.database.engine import Database
 from app.platform.database.roles import DISPATCH
 from app.platform.jobs.models import LANE_BUSY
 from app.platform.jobs.orders import CHANNEL, ClaimedJob
-from app.platform.observability.tracing import CARRIED
+from app.platform.observability.spans import CARRIED
 
 log = structlog.get_logger()
 CONNECT_SECONDS = 10

@@ -6,7 +6,7 @@ from functools import cache
 
 from app.platform.jobs.models import LANE_BUSY, LIVE
 from app.platform.jobs.orders import CHANGED, CHANNEL, Order
-from app.platform.observability.tracing import carried
+from app.platform.observability.spans import carried
 
 # `{signals}` to `{order}` are of the order that joins a live job `j`, `{longest}` is its longest
 # wait, `{urgent}` whether it is urgent, `{order}` its place in the lane. `{now}` is PostgreSQL's

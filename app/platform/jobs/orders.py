@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
 from typing import Any
 
-from app.platform.observability.tracing import carried
+from app.platform.observability.spans import carried
 
 CHANNEL = "kemem_jobs"
 """Channel on which workers are notified of jobs that are due at once."""

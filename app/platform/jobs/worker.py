@@ -26,7 +26,7 @@ from app.platform.jobs.failures import GIVEN_BACK, LEASE_EXPIRED, Verdict, judge
 from app.platform.jobs.orders import ClaimedJob, Handler
 from app.platform.jobs.recurring import Ticker, run_ticker
 from app.platform.observability.metrics import JOB_LAG, JOB_RUNS, JOB_SECONDS, JOBS_RUNNING
-from app.platform.observability.tracing import tracing
+from app.platform.observability.spans import tracing
 
 log = structlog.get_logger()
 

@@ -24,7 +24,7 @@ from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncEngine
 from typing_extensions import override
 
-from app.platform.observability.tracing import (
+from app.platform.observability.spans import (
     CARRIED,
     TRACEPARENT,
     ModelSpan,
