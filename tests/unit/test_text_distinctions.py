@@ -394,6 +394,10 @@ def test_of_all_pairs_eighty_five_in_a_hundred_are_judged_rightly(pairs, differi
         ("微信名叫“北岸”", "现在的微信名是“晚风”", "term"),
         # Two people change parts.
         ("Ana asked Ben for help with the tax", "Ben helped Ana with the tax", "order"),
+        # What one is about only describes something in the other.
+        ("I'm allergic to cats.", "I'm allergic to cat food.", "term"),
+        ("I like coffee.", "I like the coffee machine at work.", "term"),
+        ("I like coffee.", "I like strong coffee.", None),
         # One topic, and few words in common.
         ("用户用机械键盘写代码", "用户写代码时要开着白噪音", "term"),
         ("Has a garden with lilies behind the house", "Lilies and roses grow in a park", "term"),

@@ -97,13 +97,9 @@ class Comparand:
         return frozenset(_OTHERS.findall(simplify(self.form)))
 
     @cached_property
-    def heads(self) -> set[str]:
-        """Its words that no other describes further; without names and whom it is about, as a verb
-        may follow them.
-        """
-        ends = {word for word in self.words if "" in self.wording.followed[word]}
-        subject = self.people.intersection(self.wording.content[:1])
-        return ends - subject - names_in(self.content)
+    def spared(self) -> set[str]:
+        """Names, and whom it is about: a verb may follow them."""
+        return names_in(self.content) | self.people.intersection(self.wording.content[:1])
 
     @cached_property
     def gone(self) -> frozenset[str]:

@@ -22,7 +22,7 @@ from app.language.llm.reconciler import (
     ReconcileQuestion,
     Reconciliation,
 )
-from app.language.text.distinctions import Difference, differs
+from app.language.text.distinctions import Difference, describes, differs
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import simplify
 
@@ -227,12 +227,10 @@ def _by_polarity(new: Comparand, old: Comparand, shared: float) -> Relation | No
 
 
 def _describes(new: Comparand, old: Comparand) -> bool:
-    """Tell whether what one is about only describes something in the other: cats, cat food."""
-    short, long = sorted((new, old), key=lambda each: len(each.words))
-    if not short.words < long.words:
-        return False
-    known, behind = {"", *short.words}, long.wording.followed
-    return any(known.isdisjoint(behind[head]) for head in short.heads if head in behind)
+    return any(
+        describes(short.wording, long.wording, short.spared)
+        for short, long in ((new, old), (old, new))
+    )
 
 
 def _by_inclusion(new: Comparand, old: Comparand) -> Relation | None:

@@ -5,7 +5,7 @@ Munich"), so it nominates and this decides. Meant for single statements that an
 embedder already found close; of unrelated texts it says nothing useful.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from difflib import SequenceMatcher
 from functools import cached_property
 from itertools import takewhile
@@ -103,9 +103,38 @@ def _name_or_term(a: str, b: str, said_a: "Wording", said_b: "Wording") -> Diffe
     left, right = said_a.content, said_b.content
     if _chinese_names(a, b) and _chinese_names(b, a):
         return "term"
+    if _is_described(a, b, said_a, said_b):
+        return "term"
     if _unlike(left, right) or _replaced(left, right) or _replaced_beside_more(left, right):
         return "term"
     return None
+
+
+def describes(short: "Wording", long: "Wording", spared: Collection[str]) -> bool:
+    """Tell whether what a statement is about only describes something in a longer one: cats, cat
+    food.
+
+    Args:
+        short: a statement.
+        long: one that may have all its words.
+        spared: words behind which others may stand all the same: names, and who does something.
+
+    """
+    words = set(short.content)
+    if not words < set(long.content):
+        return False
+    ends = (word for word in words.difference(spared) if "" in short.followed[word])
+    return any(long.followed[word].isdisjoint({"", *words}) for word in ends)
+
+
+def _is_described(a: str, b: str, said_a: "Wording", said_b: "Wording") -> bool:
+    # Of Chinese, words are not told apart: 很不错 says what 不错 says.
+    if said_a.negative or said_b.negative or has_cjk(a + b):
+        return False
+    return any(
+        describes(short, long, names_in(text) | set(short.content[:1]))
+        for text, short, long in ((a, said_a, said_b), (b, said_b, said_a))
+    )
 
 
 def _unlike(a: list[str], b: list[str]) -> bool:
