@@ -64,6 +64,16 @@ async def test_a_key_that_only_reads_may_not_change_anything(
                 assert response.status_code == 403, (method, path, response.text)
 
 
+async def test_fault_is_named_without_words_of_our_code(mem0: AsyncClient) -> None:
+    body = {"user_id": "ana", "messages": [{"role": "user", "content": 7}]}
+
+    response = await mem0.post("/v3/memories/add/", json=body)
+
+    assert response.status_code == 400
+    assert "messages.0.content" in response.json()["detail"]
+    assert "function-" not in response.json()["detail"]
+
+
 async def test_another_project_is_refused_by_every_route(mem0: AsyncClient) -> None:
     for method, path in await routes(mem0):
         response = await mem0.request(method, path, params={"project_id": "elsewhere"})

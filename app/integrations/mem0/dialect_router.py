@@ -21,6 +21,7 @@ from app.errors import DomainError
 from app.integrations.mem0.errors import Mem0ApiOffError
 from app.memory.memories.errors import GateRejectedError, MemoryNotFoundError
 from app.platform.http.dependencies import service_of
+from app.platform.http.problems import location_of
 from app.settings import Settings
 from app.version import VERSION
 
@@ -148,7 +149,7 @@ async def _not_valid(request: Request, error: Exception) -> Response:
     """Which fields are not valid, without what was in them."""
     assert isinstance(error, RequestValidationError)  # noqa: S101 (as above)
     faults = [
-        f"{'.'.join(str(part)[:100] for part in fault['loc'][1:]) or fault['loc'][0]}: "
+        f"{'.'.join(location_of(fault['loc'])[1:]) or fault['loc'][0]}: "
         f"{fault['msg'].removeprefix('Value error, ')}"
         for fault in error.errors()[:MOST_FAULTS]
     ]

@@ -150,7 +150,7 @@ async def _domain(request: Request, error: Exception) -> Response:
     return of(request.scope, error)
 
 
-def _location(parts: Sequence[int | str]) -> list[str]:
+def location_of(parts: Sequence[int | str]) -> list[str]:
     """The location of a fault in the client's names: without the names of our classes, which
     Pydantic inserts where a field takes several types of values.
     """
@@ -169,7 +169,7 @@ async def _validation(request: Request, error: Exception) -> Response:
     found = error.errors()
     faults = [
         {
-            "location": _location(fault["loc"]),
+            "location": location_of(fault["loc"]),
             "detail": fault["msg"].removeprefix("Value error, "),
         }
         for fault in found[:MOST_FAULTS]
