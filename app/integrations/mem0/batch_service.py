@@ -76,11 +76,14 @@ class Mem0BatchService:
 
     async def _refuse_missing(self, principal: Principal, wanted: Collection[str]) -> None:
         """Raises MemoryNotFoundError for the first that the caller may not delete."""
-        if await self._count(principal, wanted) == len(set(wanted)):
+        left = list(dict.fromkeys(wanted))
+        if await self._count(principal, left) == len(left):
             return
-        for memory_id in wanted:
-            if not await self._count(principal, [memory_id]):
-                raise MemoryNotFoundError(memory_id)
+        # One of them is missing: it is in the first half, or else in the second.
+        while len(left) > 1:
+            half = left[: len(left) // 2]
+            left = half if await self._count(principal, half) < len(half) else left[len(half) :]
+        raise MemoryNotFoundError(left[0])
 
     async def _count(self, principal: Principal, memory_ids: Collection[str]) -> int:
         asked = BulkDelete(filters=_among(memory_ids), dry_run=True)
