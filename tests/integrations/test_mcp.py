@@ -54,6 +54,7 @@ class TestDesktop:
             ]  # fmt: skip
             [profile] = (await client.read_resource(str(resources[0].uri))).contents
             assert profile.mime_type == "text/plain"
+            assert profile.text == "Nothing is remembered about the user yet."
 
     async def test_hints_tell_reading_tools_from_writing_ones(self, ana) -> None:
         tools = {tool.name: tool for tool in (await ana.list_tools()).tools}
@@ -147,6 +148,12 @@ class TestTools:
         assert "Ana works_at Acme" in text
         assert (await told(ana, "graph_neighbours", name="Zeno")).startswith("Nothing is known")
 
+    async def test_a_profile_of_nobody_is_a_sentence(self, app, acme: Caller) -> None:
+        async with desktop(app, acme.key) as client:
+            [profile] = (await client.read_resource("kemem://users/nobody/profile")).contents
+
+        assert profile.text == "Nothing is remembered about the user yet."
+
 
 class TestRefusals:
     async def test_the_gate_says_what_to_do_instead(self, ana) -> None:
@@ -171,7 +178,9 @@ class TestRefusals:
             ("memory_context", {"query": "tea", "max_tokens": 8001}, "max_tokens: "),
             ("graph_neighbours", {"name": "Ana", "depth": 4}, "depth: "),
             ("graph_neighbours", {"name": "Ana", "limit": 51}, "limit: "),
-            ("memory_search", {"query": "tea", "scope": "project"}, "scope: "),
+            ("memory_search", {"query": "tea", "scope": "project"}, "scope: there is no such"),
+            ("memory_save", {"content": "Tea.", "scope": "project"}, "scope: there is no such"),
+            ("message_read", {"message_id": "m1", "number": 1}, "number: there is no such"),
             ("memory_search", {"query": "tea", "user_id": "a" * 65}, "user_id: "),
             ("memory_save", {}, "content: is required"),
             ("memory_save", {"content": "Tea.", "colour": "red"}, "colour: there is no such"),
@@ -182,6 +191,18 @@ class TestRefusals:
 
         assert code == "refused"
         assert said in sentence
+
+    @pytest.mark.parametrize("tool", READING + WRITING)
+    async def test_a_refusal_lists_the_arguments_that_the_tool_offers(self, ana, tool: str) -> None:
+        [offered] = [one for one in (await ana.list_tools()).tools if one.name == tool]
+
+        _, sentence = await refused(ana, tool, colour="red")
+
+        listed = sentence.rpartition("It takes ")[2].rstrip(".").split(", ")
+        names = [name.removesuffix(" (required)") for name in listed]
+        assert names == list(offered.input_schema["properties"])
+        required = [name.removesuffix(" (required)") for name in listed if "(required)" in name]
+        assert required == offered.input_schema["required"]
 
     @pytest.mark.parametrize(
         ("tool", "arguments"),

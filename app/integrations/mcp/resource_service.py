@@ -9,7 +9,7 @@ from app.identity.tenants.access import Principal
 from app.identity.users.errors import UserNotFoundError, UserRequiredError
 from app.integrations.mcp.errors import ResourceNotFoundError
 from app.integrations.mcp.schemas import ResourceListed, ResourcesListed
-from app.integrations.mcp.service import user_of
+from app.integrations.mcp.service import NOTHING_YET, user_of
 from app.memory.profiles.service import ProfileService
 from app.platform.values.fields import ID_PATTERN
 from app.prompting.blocks.schemas import BlockQuery
@@ -55,7 +55,7 @@ class McpResourceService:
         return ResourcesListed(items=shown, next_cursor=page.next_cursor)
 
     async def read(self, principal: Principal, uri: str) -> str:
-        """The text of a resource; of a user of whom nothing is known it is empty.
+        """The text of a resource; of a user of whom nothing is known it says so.
 
         Raises:
             ResourceNotFoundError: the URI is of another form.
@@ -70,6 +70,7 @@ class McpResourceService:
             return (await self._blocks.get(principal, named)).value
         user_id = user_of(principal, named)
         try:
-            return await self._profiles.text(principal.acting_as(user_id), user_id)
+            text = await self._profiles.text(principal.acting_as(user_id), user_id)
         except UserNotFoundError:
-            return ""
+            return NOTHING_YET
+        return text or NOTHING_YET

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
+from pydantic.json_schema import SkipJsonSchema
 
 from app.conversation.messages.search_schemas import FoundRole
 from app.conversation.messages.slice_schemas import Offset
@@ -34,11 +35,11 @@ class OfUser(Schema):
 
 
 class SearchMemories(OfUser, SearchArguments):
-    scope: Literal["user"] | None = None
+    scope: SkipJsonSchema[Literal["user"] | None] = None
 
 
 class SaveMemory(OfUser, SaveArguments):
-    scope: Literal["user"] = "user"
+    scope: SkipJsonSchema[Literal["user"]] = "user"
 
 
 class UpdateMemory(OfUser, UpdateArguments):
@@ -64,7 +65,7 @@ class ListMemories(OfUser):
 
 class ReadMessage(OfUser):
     message_id: Id = Field(description="As a search of conversations shows it.")
-    number: None = None
+    number: SkipJsonSchema[None] = None
     offset: Offset = Field(
         default=0, description="Begin behind so many characters; the answer names the next offset."
     )

@@ -60,16 +60,7 @@ class McpTool:
 
     @property
     def input_schema(self) -> dict[str, Any]:
-        """The JSON schema of its arguments, without those that have one possible value."""
-        schema = parameters(self.arguments)
-        shown = schema["properties"].items()
-        return schema | {
-            "properties": {
-                name: argument
-                for name, argument in shown
-                if "const" not in argument and argument.get("type") != "null"
-            }
-        }
+        return parameters(self.arguments)
 
     @property
     def output_schema(self) -> dict[str, Any]:

@@ -5,7 +5,7 @@ argument selects a user or an agent: the key and the session decide that.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Any, Final, Literal, Self, TypeVar
 
@@ -261,24 +261,27 @@ def validated_arguments(kind: type[Arguments], arguments: Mapping[str, Any]) -> 
         return kind.model_validate(arguments)
     except ValidationError as error:
         faults = error.errors(include_url=False, include_input=False, include_context=False)
+        schema = kind.model_json_schema()
+        offered = schema.get("properties", {})
         listed = "; ".join(
-            _fault(fault["type"], fault["loc"], fault["msg"]) for fault in faults[:MOST_FAULTS]
+            _fault(fault["type"], fault["loc"], fault["msg"], offered)
+            for fault in faults[:MOST_FAULTS]
         )
-        raise CallRefusedError(f"Wrong arguments. {listed}. {_taken(kind)}") from None
+        required = schema.get("required", ())
+        raise CallRefusedError(f"Wrong arguments. {listed}. {_taken(offered, required)}") from None
 
 
-def _fault(kind: str, location: tuple[int | str, ...], message: str) -> str:
+def _fault(
+    kind: str, location: tuple[int | str, ...], message: str, offered: Collection[str]
+) -> str:
     name = str(location[0])[:LONGEST_NAME] if location else "arguments"
-    if kind == "extra_forbidden":
+    if kind == "extra_forbidden" or (location and location[0] not in offered):
         return f"{name}: there is no such argument"
     if kind == "missing":
         return f"{name}: is required"
     return f"{name}: {message.removeprefix('Value error, ')}"
 
 
-def _taken(kind: type[Schema]) -> str:
-    names = [
-        f"{name} (required)" if field.is_required() else name
-        for name, field in kind.model_fields.items()
-    ]
+def _taken(offered: Collection[str], required: Collection[str]) -> str:
+    names = [f"{name} (required)" if name in required else name for name in offered]
     return f"It takes {', '.join(names)}." if names else "It takes no arguments."
