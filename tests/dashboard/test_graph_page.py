@@ -215,6 +215,9 @@ async def test_entities_are_merged_after_a_count_and_the_merge_is_undone(
     assert "München" in await around(client, ids["Siemens"])
     await expect(table(page, "Entities").filter(has_text="München")).to_have_count(1)
 
+    merged = table(page, "Merges and splits").locator("td").nth(2).locator("div")
+    await expect(merged.first).to_have_text(f"Siemens{ids['Siemens']}")
+    await expect(merged.last).to_have_text(f"Siemens AG{ids['Siemens AG']}")
     await page.get_by_role("button", name="Undo merge").click()
     await dialog.get_by_role("button", name="Undo").click()
     await expect(page.get_by_text("The change is undone.")).to_be_visible()

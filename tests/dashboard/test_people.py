@@ -53,6 +53,22 @@ class TestUsers:
         await expect(page.locator("tbody tr")).to_have_count(1)
         await expect(page.locator("tbody tr")).to_contain_text("ben")
 
+    async def test_user_is_found_by_the_beginning_of_a_name(
+        self, page: Page, client: AsyncClient
+    ) -> None:
+        for user_id, name in (("u1", "Ana Lima"), ("u2", "李明"), ("analyst", "Zoe")):
+            ok(await client.post("/users", json={"user_id": user_id, "user_name": name}), 201)
+        await open_page(page, "#/people")
+        rows = page.locator("tbody tr")
+
+        await page.get_by_label("Name or id begins with").fill("ana")
+        await page.keyboard.press("Enter")
+        await expect(rows).to_have_count(2)
+        await page.get_by_label("Name or id begins with").fill("李")
+        await page.keyboard.press("Enter")
+        await expect(rows).to_have_count(1)
+        await expect(rows).to_contain_text("李明")
+
     async def test_user_is_opened_by_id(self, page: Page, client: AsyncClient) -> None:
         ok(await client.post("/users", json={"user_id": "ana", "user_name": "Ana Lima"}), 201)
         await open_page(page, "#/people")

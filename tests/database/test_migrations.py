@@ -269,6 +269,7 @@ INDEXES = {
         "users_idx_last_active_time": "tenant_id last_active_time",
         "users_idx_create_time": "tenant_id create_time user_id",
         "users_uk_external_id": "tenant_id agent_id external_id",
+        "users_idx_user_name": "tenant_id user_name",
     },
     "sessions": {
         "sessions_pkey": "tenant_id session_id",

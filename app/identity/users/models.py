@@ -24,6 +24,12 @@ class User(TenantOwned, Timed, Base):
         Index("users_idx_agent_status", "tenant_id", "agent_id", "status"),
         Index("users_idx_last_active_time", "tenant_id", "last_active_time"),
         Index("users_idx_create_time", "tenant_id", "create_time", "user_id"),
+        Index(
+            "users_idx_user_name",
+            "tenant_id",
+            "user_name",
+            postgresql_ops={"user_name": "varchar_pattern_ops"},
+        ),
         Index("users_uk_external_id", "tenant_id", "agent_id", "external_id", unique=True),
     )
 

@@ -64,3 +64,8 @@ class UserQuery(PageQuery):
     status: Status | None = None
     user_type: Kind | None = None
     external_id: Name | None = None
+    starts_with: Name | None = Field(
+        default=None,
+        description="Users whose id or name starts with this: the id as it is written here, the "
+        "name as written, in lower case, in upper case or with capital first letters.",
+    )

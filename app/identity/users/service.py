@@ -64,10 +64,15 @@ class UserService:
     async def list_users(self, principal: Principal, query: UserQuery) -> Page[UserRead]:
         """A page of users, newest first."""
         start = decode_time(query.cursor, "users")
-        filters = _columns(query.model_dump(exclude={"limit", "cursor"}, exclude_none=True))
+        filters = _columns(
+            query.model_dump(exclude={"limit", "cursor", "starts_with"}, exclude_none=True)
+        )
         async with self._work.read(principal) as db:
             rows = await UserRepository(db, principal.access).list_users(
-                start=start, limit=query.limit, filters=filters
+                start=start,
+                limit=query.limit,
+                filters=filters,
+                starts_with=query.starts_with,
             )
         return page(
             "users",

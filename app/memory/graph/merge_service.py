@@ -1,6 +1,6 @@
 """Merges and splits of entities, and their undo, which restores every row exactly or refuses."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
@@ -34,7 +34,7 @@ from app.memory.graph.errors import (
 from app.memory.graph.merge import GraphMerge, Rows, merged, split
 from app.memory.graph.models import GraphChange, GraphEntity
 from app.memory.graph.repository import EntityRepository, graph_owner
-from app.memory.graph.schemas import ChangeRead, EntityMerge, EntitySplit
+from app.memory.graph.schemas import ChangeListed, ChangeRead, EntityMerge, EntityShort, EntitySplit
 from app.memory.graph.service import change_shown
 from app.memory.graph.statements import GraphOwner
 from app.platform.database.base import new_id
@@ -168,18 +168,21 @@ class GraphMergeService:
         log.info("entity_split", entity_id=entity_id)
         return answer
 
-    async def changes(self, principal: Principal, query: PageQuery) -> Page[ChangeRead]:
+    async def changes(self, principal: Principal, query: PageQuery) -> Page[ChangeListed]:
         """A page of merges and splits that the caller may see, newest first."""
         start = decode_time(query.cursor, "merges")
         async with self._work.read(principal) as db:
             rows = await ChangeRepository(db, principal.access).list_changes(
                 start=start, limit=query.limit
             )
+            known = await EntityRepository(db, principal.access).get_all(
+                {entity_id for row in rows for entity_id in row.entity_ids}
+            )
         return page(
             "merges",
             rows,
             query.limit,
-            show=change_shown,
+            show=lambda row: _listed(row, known),
             place=lambda row: (row.create_time, row.change_id),
         )
 
@@ -357,6 +360,12 @@ def _change(
         agent_id=entity.agent_id,
         project_id=entity.project_id,
     )
+
+
+def _listed(change: GraphChange, known: Mapping[str, GraphEntity]) -> ChangeListed:
+    there = [known[entity_id] for entity_id in change.entity_ids if entity_id in known]
+    shown = change_shown(change).model_dump()
+    return ChangeListed(**shown, entities=[EntityShort.model_validate(row) for row in there])
 
 
 def _counted(change: GraphChange, made: GraphMerge) -> ChangeRead:

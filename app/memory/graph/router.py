@@ -38,6 +38,7 @@ from app.memory.graph.merge_service import GraphMergeService
 from app.memory.graph.schemas import (
     AliasCreate,
     AliasQuery,
+    ChangeListed,
     ChangeRead,
     EntityDetail,
     EntityMerge,
@@ -190,7 +191,7 @@ async def split_entity(
 @router.get("/changes", responses=responses_for(InvalidCursorError))
 async def list_graph_changes(
     query: Annotated[PageQuery, Query()], principal: ReaderDep, service: RegroupingDep
-) -> Page[ChangeRead]:
+) -> Page[ChangeListed]:
     """List merges and splits, newest first."""
     return await service.changes(principal, query)
 

@@ -355,3 +355,7 @@ class ChangeRead(ReadSchema):
     create_time: Timestamp | None
     undone_at: Timestamp | None
     dry_run: bool = False
+
+
+class ChangeListed(ChangeRead):
+    entities: list[EntityShort] = Field(description="Those of `entity_ids` that still exist.")

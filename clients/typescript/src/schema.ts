@@ -3781,6 +3781,49 @@ export interface components {
              */
             reason: string;
         };
+        /** ChangeListed */
+        ChangeListed: {
+            /** Actor */
+            actor: string | null;
+            /**
+             * Change Id
+             * @description Null with dry_run.
+             */
+            change_id: string | null;
+            /** Create Time */
+            create_time: string | null;
+            /**
+             * Dry Run
+             * @default false
+             */
+            dry_run?: boolean;
+            /**
+             * Entities
+             * @description Those of `entity_ids` that still exist.
+             */
+            entities: components["schemas"]["EntityShort"][];
+            /**
+             * Entity Ids
+             * @description The one that stays first.
+             */
+            entity_ids: string[];
+            /**
+             * Event
+             * @enum {string}
+             */
+            event: "MERGE" | "SPLIT" | "UPDATE" | "DELETE";
+            /** Reason */
+            reason: string | null;
+            /**
+             * Rows
+             * @description So many rows were touched, by what they are.
+             */
+            rows: {
+                [key: string]: number;
+            };
+            /** Undone At */
+            undone_at: string | null;
+        };
         /**
          * ChangeRead
          * @description A merge or a split, in figures.
@@ -8093,10 +8136,10 @@ export interface components {
             /** Next Cursor */
             next_cursor?: string | null;
         };
-        /** Page[ChangeRead] */
-        Page_ChangeRead_: {
+        /** Page[ChangeListed] */
+        Page_ChangeListed_: {
             /** Items */
-            items: components["schemas"]["ChangeRead"][];
+            items: components["schemas"]["ChangeListed"][];
             /** Next Cursor */
             next_cursor?: string | null;
         };
@@ -13771,7 +13814,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Page_ChangeRead_"];
+                    "application/json": components["schemas"]["Page_ChangeListed_"];
                 };
             };
         };
@@ -18215,6 +18258,8 @@ export interface operations {
                 external_id?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description Users whose id or name starts with this: the id as it is written here, the name as written, in lower case, in upper case or with capital first letters. */
+                starts_with?: string | null;
                 status?: ("enabled" | "disabled") | null;
                 user_type?: string | null;
             };

@@ -46,7 +46,7 @@ function columns(ask: (change: Change) => void): Column<Change>[] {
     {
       title: t("entities"),
       show: (change) => change.entity_ids.map((id) => (
-        <div key={id}><a href={href("graph", [id])}><code>{id}</code></a></div>
+        <div key={id}><a href={href("graph", [id])}>{nameOf(change, id)}<code class="small">{id}</code></a></div>
       )),
     },
     { title: t("changed_rows"), show: (change) => rowsText(change.rows) },
@@ -66,6 +66,11 @@ function columns(ask: (change: Change) => void): Column<Change>[] {
         ),
     },
   ];
+}
+
+function nameOf(change: Change, id: string) {
+  const name = change.entities?.find((entity) => entity.entity_id === id)?.name;
+  return name && <>{name}<br /></>;
 }
 
 function eventKey(change: Change) {

@@ -42,6 +42,8 @@ export interface Change {
   change_id: string | null;
   event: "MERGE" | "SPLIT" | "UPDATE" | "DELETE";
   entity_ids: string[];
+  /** Those that still exist, in lists. */
+  entities?: EntityShort[];
   rows: Record<string, number>;
   reason: string | null;
   create_time: string | null;

@@ -17,7 +17,7 @@ export interface User {
   create_time: string;
 }
 
-const FILTERS = ["agent_id", "external_id", "status"] as const;
+const FILTERS = ["starts_with", "agent_id", "external_id", "status"] as const;
 
 export function UserList({ query }: { query: URLSearchParams }) {
   const [filters, change] = filtersOf("people", FILTERS, query);
@@ -25,6 +25,10 @@ export function UserList({ query }: { query: URLSearchParams }) {
     <>
       <OpenById page="people" title={t("open_id")} action={t("open")} />
       <form class="filters" onSubmit={(event) => event.preventDefault()} onChange={change}>
+        <label>
+          {t("starts_with")}
+          <input type="search" name="starts_with" value={filters["starts_with"] ?? ""} />
+        </label>
         <label>
           {t("all_agents")}
           <input type="text" name="agent_id" value={filters["agent_id"] ?? ""} />
