@@ -31,7 +31,7 @@ async def test_page_needs_no_key_and_runs_only_what_the_service_serves(stranger)
     answer = await stranger.get("http://test/guide/")
 
     assert answer.status_code == 200
-    assert "Memories and the gate" in answer.text
+    assert "Back up and restore" in answer.text
     policy = dict(
         directive.split(" ", 1)
         for directive in answer.headers["content-security-policy"].split("; ")

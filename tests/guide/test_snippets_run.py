@@ -23,9 +23,9 @@ pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[2]
 NOT_RUN = {
-    ("memories.md", "decisions/gat_…"): "the id of a refusal",
+    ("gate.md", "decisions/gat_…"): "the id of a refusal",
     ("processors.md", "pip install"): "a package of the reader's",
-    ("CONTRIBUTING.md", "job_…"): "the id of a dead job",
+    ("jobs.md", "job_…"): "the id of a dead job",
     ("evaluation.md", "my_questions.json"): "questions of the reader's",
     ("statistics.md", "mem_…"): "the ids of memories",
 }
