@@ -8,6 +8,7 @@ import pytest
 from httpx import AsyncClient
 from playwright.async_api import Browser, Page, expect
 
+from tests.checkpoints.checkpoints_support import asking
 from tests.dashboard.dashboard_support import HOSTILE, dialog, nothing_ran, section, told
 from tests.support.api import append, ok, save
 from tests.support.conversations import converse, policy
@@ -236,6 +237,60 @@ class TestWindow:
         )
         await expect(row).to_contain_text("Yes")
 
+    async def test_window_is_compacted_after_a_count_and_the_job_is_shown(
+        self, page: Page, client: AsyncClient
+    ) -> None:
+        await policy(client, "s", budget_tokens=1000, keep_messages=4, automatic=False)
+        await converse(client, "s", 40)
+        await open_page(page, "#/conversation/s?tab=window")
+        await page.get_by_role("button", name="Compact now").click()
+        await expect(dialog(page).get_by_role("status")).to_contain_text("would leave the window")
+        assert ok(await client.get("/sessions/s/summaries"))["items"] == []
+        await dialog(page).get_by_role("button", name="Compact now").click()
+
+        await expect(page.get_by_text("are in a summary now")).to_be_visible()
+        [summary] = ok(await client.get("/sessions/s/summaries"))["items"]
+        covered = f"{summary['from_seq']} to {summary['to_seq']}"
+        await expect(page.get_by_text(f"Messages {covered} are in a summary now")).to_be_visible()
+        await expect(page.locator("tbody tr")).to_contain_text(covered)
+        await page.get_by_role("link", name="Show the job").click()
+        [job] = ok(await client.get("/jobs", params={"session_id": "s", "kind": "rescue"}))["items"]
+        await expect(page.get_by_role("main")).to_contain_text(job["job_id"])
+
+    async def test_window_with_nothing_to_compact_says_so(
+        self, page: Page, client: AsyncClient
+    ) -> None:
+        await policy(client, "s", automatic=False)
+        await open_page(page, "#/conversation/s?tab=window")
+        await page.get_by_role("button", name="Compact now").click()
+
+        await expect(dialog(page).get_by_role("status")).to_contain_text("nothing to compact")
+        await expect(dialog(page).get_by_role("button")).to_have_text(["Close"])
+
+
+class TestApprovals:
+    async def test_calls_that_wait_are_approved_and_rejected(
+        self, page: Page, client: AsyncClient
+    ) -> None:
+        await append(client, "s", "Book it.", asking("c/1", "c2"))
+        await open_page(page, "#/conversation/s?tab=approvals")
+        rows = page.locator("tbody tr")
+        await expect(rows).to_have_count(2)
+        for call_id, name in (("c2", "Approve"), ("c/1", "Reject")):
+            await rows.first.get_by_role("button", name=name).click()
+            await expect(dialog(page).locator("pre")).to_contain_text('"seats": 1')
+            await dialog(page).get_by_label("Comment").fill(f"About {call_id}.")
+            await dialog(page).get_by_role("button", name=name).click()
+            await expect(dialog(page)).to_have_count(0)
+
+        await expect(page.get_by_text("No call of a tool waits for a decision.")).to_be_visible()
+        await page.get_by_label("Only those that wait").uncheck()
+        await expect(rows).to_have_count(2)
+        decided = ok(await client.get("/sessions/s/approvals"))["items"]
+        assert {one["tool_call_id"]: (one["status"], one["comment"]) for one in decided} == {
+            "c2": ("approved", "About c2."), "c/1": ("rejected", "About c/1."),
+        }  # fmt: skip
+
 
 class TestCheckpoints:
     async def test_checkpoint_is_made_shown_and_restored(
@@ -357,12 +412,21 @@ class TestEverywhere:
     ) -> None:  # fmt: skip
         await told(client)
         ok(await client.post("/sessions/talk/checkpoints", json={}), 201)
+        await append(client, "talk", asking("c1"))
         size = {"width": 360, "height": 740}
         async with context_of(
             browser, address, acme.key, watch, viewport=size, color_scheme=scheme, locale=locale
         ) as context:
             page = await context.new_page()
-            tabs = ("messages", "context", "window", "checkpoints", "injections", "extraction")
+            tabs = (
+                "messages",
+                "context",
+                "window",
+                "checkpoints",
+                "approvals",
+                "injections",
+                "extraction",
+            )
             for place in ("", *(f"/talk?tab={tab}" for tab in tabs)):
                 await open_page(page, f"#/conversation{place}")
                 for summary in await page.locator("details > summary").all():

@@ -330,6 +330,25 @@ class TestActions:
         await expect(page.locator(".lead")).to_have_text(TEA)
         assert ok(await client.get(path))["content"] == TEA
 
+    async def test_memory_is_rated_with_a_comment(self, page: Page, client: AsyncClient) -> None:
+        saved = await save(client, TEA)
+        await open_page(page, f"#/people/ana/{saved['memory_id']}")
+        feedback = section(page, "Feedback")
+        await expect(feedback).to_contain_text("Nobody has rated this memory yet.")
+        await feedback.get_by_role("button", name="Outdated").click()
+        await dialog(page).get_by_label("Comment").fill("Coffee, since May.")
+        await dialog(page).get_by_role("button", name="Save").click()
+
+        await expect(feedback.locator("tbody tr")).to_contain_text("Coffee, since May.")
+        path = f"/memories/{saved['memory_id']}"
+        [given] = ok(await client.get(f"{path}/feedback"))["items"]
+        assert (given["rating"], given["comment"]) == ("outdated", "Coffee, since May.")
+        await feedback.get_by_role("button", name="Helpful").click()
+        await expect(dialog(page).get_by_label("Comment")).to_have_value("")
+        await dialog(page).get_by_role("button", name="Save").click()
+        await expect(feedback.locator("tbody tr")).to_have_count(2)
+        assert ok(await client.get(path))["version"] == 1
+
     async def test_memory_is_deleted(self, page: Page, client: AsyncClient) -> None:
         saved = await save(client, TEA)
         await save(client, "She keeps bees on the roof.")

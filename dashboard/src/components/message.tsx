@@ -55,12 +55,13 @@ function PartOf({ part }: { part: Record<string, unknown> }) {
   return <p class="muted">{t("part", { type: String(part["type"]) })}</p>;
 }
 
-function Call({ call }: { call: Record<string, unknown> }) {
+/** A call of a tool: its name, and its arguments below. */
+export function Call({ call, open = false }: { call: Record<string, unknown>; open?: boolean }) {
   const inner = (typeof call["function"] === "object" && call["function"] !== null ? call["function"] : call) as
     Record<string, unknown>;
   const given = inner["arguments"] ?? inner["args"] ?? inner["input"];
   return (
-    <details>
+    <details open={open}>
       <summary>{t("call", { name: String(inner["name"] ?? call["id"]) })}</summary>
       <pre>{typeof given === "string" ? given : JSON.stringify(given ?? call, null, 2)}</pre>
     </details>

@@ -11,6 +11,7 @@ import { href, replace } from "../../routing";
 import type { Receipt, Session } from "../../shapes";
 import { t } from "../../text/conversation";
 import { label } from "../../text/labels";
+import { Approvals } from "./approvals";
 import { Checkpoints } from "./checkpoints";
 import { Context } from "./context";
 import { Extraction } from "./extraction";
@@ -19,7 +20,7 @@ import { Messages } from "./messages";
 import { SessionActions } from "./actions";
 import { Window } from "./window";
 
-const TABS = ["messages", "context", "window", "checkpoints", "injections", "extraction"] as const;
+const TABS = ["messages", "context", "window", "checkpoints", "approvals", "injections", "extraction"] as const;
 type TabName = (typeof TABS)[number];
 
 export function Conversation({ id, query }: { id: string; query: URLSearchParams }) {
@@ -47,6 +48,7 @@ export function Conversation({ id, query }: { id: string; query: URLSearchParams
         {tab === "context" && <Context address={address} />}
         {tab === "window" && <Window address={address} />}
         {tab === "checkpoints" && <Checkpoints address={address} changed={reload} />}
+        {tab === "approvals" && <Approvals address={address} />}
         {tab === "injections" && <Injections address={address} />}
         {tab === "extraction" && <Extraction session={session} />}
       </Tabs>

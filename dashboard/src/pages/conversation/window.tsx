@@ -1,3 +1,5 @@
+import { useState } from "preact/hooks";
+
 import { get, type Page } from "../../api";
 import { Bars } from "../../components/bars";
 import { Facts } from "../../components/facts";
@@ -8,6 +10,7 @@ import { Time } from "../../components/time";
 import { useLoad } from "../../load";
 import { number, percent } from "../../text";
 import { t } from "../../text/conversation";
+import { Compaction } from "./compaction";
 
 interface WindowState {
   in_context_from: number;
@@ -33,16 +36,19 @@ interface Summary {
 }
 
 export function Window({ address }: { address: string }) {
-  const { data, problem, reload } = useLoad((signal) => get<WindowState>(`${address}/window`, {}, signal), [address]);
+  const [round, setRound] = useState(0);
+  const { data, problem, reload } = useLoad((signal) => get<WindowState>(`${address}/window`, {}, signal), [address, round]);
   return (
     <>
       {problem && <Problem problem={problem} retry={reload} />}
       {!data && !problem && <Loading />}
       {data && <State state={data} />}
+      <Compaction address={address} changed={() => setRound(round + 1)} />
       <h3>{t("summaries")}</h3>
       <Table<Summary>
         caption={t("summaries")}
         inputs={[address]}
+        again={round}
         load={(cursor, limit, signal) => get<Page<Summary>>(`${address}/summaries`, { cursor, limit }, signal)}
         row={(summary) => summary.summary_id}
         empty={t("no_summaries")}

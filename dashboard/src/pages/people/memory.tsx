@@ -11,6 +11,7 @@ import { number } from "../../text";
 import { label } from "../../text/labels";
 import { t } from "../../text/people";
 import { MemoryActions } from "./actions";
+import { Feedback } from "./feedback";
 import { Reasons } from "./reasons";
 import { Timeline } from "./timeline";
 
@@ -48,6 +49,10 @@ export function MemoryView({ id }: { id: string }) {
       <section class="panel">
         <h2>{t("why_known")}</h2>
         <Reasons memory={memory} />
+      </section>
+      <section class="panel">
+        <h2>{t("feedback")}</h2>
+        <Feedback memory={memory} />
       </section>
       <section class="panel">
         <h2>{t("history")}</h2>
