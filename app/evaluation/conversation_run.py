@@ -1,20 +1,24 @@
 """An evaluation whose units are messages of conversations: found by search, shown by contexts."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
+from datetime import datetime
 from time import perf_counter
 from typing import Any, ClassVar, Final
 
 from typing_extensions import override
 
 from app.console import REFUSED, UNUSABLE, fail
-from app.evaluation.dataset import DatasetUnit, Question, Store
+from app.evaluation.api import Api
+from app.evaluation.dataset import Dataset, DatasetUnit, Question, Store
 from app.evaluation.run import (
     EXPECTED,
     FAILURES,
     REFUSALS,
     Evaluation,
     Loaded,
+    Plan,
     code_of,
     faults_of,
     message_of,
@@ -59,6 +63,18 @@ class ConversationEvaluation(Evaluation):
     SEARCH: ClassVar = "/messages/search"
     HITS: ClassVar = "items"
     ITEM: ClassVar = "message_id"
+
+    def __init__(
+        self,
+        api: Api,
+        dataset: Dataset,
+        plan: Plan,
+        now: datetime,
+        *,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
+        super().__init__(api, dataset, plan, now)
+        self._sleep = sleep
 
     @override
     async def check(self) -> None:
@@ -173,7 +189,7 @@ class ConversationEvaluation(Evaluation):
                 return
             waited = waited + POLL_SECONDS if loaded.waiting == before else 0.0
             before = loaded.waiting
-            await asyncio.sleep(POLL_SECONDS)
+            await self._sleep(POLL_SECONDS)
 
     async def _extract(self, session_id: str) -> None:
         """Read a session for memories to its end."""
@@ -184,7 +200,7 @@ class ConversationEvaluation(Evaluation):
             done = answer.ok and answer.body["done"]
             if not done:
                 # Its model has failed, or a limit is reached; the job tries again.
-                await asyncio.sleep(RETRY_SECONDS)
+                await self._sleep(RETRY_SECONDS)
 
 
 def _asking_session(loaded: Loaded) -> str:

@@ -7,19 +7,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PROGRAM = """
-import sys
-
-{statement}
-print(*sorted({{name.partition(".")[0] for name in sys.modules}}))
-print(*sorted(name for name in sys.modules if name.startswith(("app.", "kemem."))))
-"""
+LOADED = "loaded: "
 
 
-def loaded(statement: str) -> tuple[set[str], set[str]]:
-    """Top-level packages, and modules of ours, that are there after a statement."""
+def loaded(*statements: str) -> list[set[str]]:
+    """The modules that one process has loaded behind each of the statements."""
+    told = f"print({LOADED!r}, *sys.modules)"
+    program = "\n".join(["import sys", *(f"{one}\n{told}" for one in statements)])
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM.format(statement=statement)],
+        [sys.executable, "-c", program],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -27,21 +23,31 @@ def loaded(statement: str) -> tuple[set[str], set[str]]:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    *_, packages, modules = done.stdout.splitlines()
-    return set(packages.split()), set(modules.split())
+    lines = [line for line in done.stdout.splitlines() if line.startswith(LOADED)]
+    return [set(line.removeprefix(LOADED).split()) for line in lines]
+
+
+def packages_of(modules: set[str]) -> set[str]:
+    return {name.partition(".")[0] for name in modules}
+
+
+def ours(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.startswith(("app.", "kemem."))}
 
 
 def test_service_loads_nothing_of_rare_use_and_reads_no_settings() -> None:
-    """One process shows both: settings that cannot be read would end it."""
-    packages, _ = loaded(
+    """Settings that cannot be read would end the process. Starting one takes seconds of CPU."""
+    service, everything = loaded(
         """
 import os
 os.environ["MEMORY_PORT"] = "no port"
 os.environ["MEMORY_UNHEARD_OF"] = "1"
 import app.main
-"""
+""",
+        "import app.worker, app.cli.main, app.cli.serve, app.platform.observability.spans",
     )
 
+    packages = packages_of(service)
     assert "app" in packages
     assert not packages & {
         # The SDK takes 0.4 s of CPU, detect_secrets brings requests, OpenCC its dictionaries.
@@ -53,11 +59,15 @@ import app.main
         # The SDK of MCP takes 0.8 s of CPU, and many services are never asked by a desktop.
         "mcp", "mcp_types", "sse_starlette", "jsonschema",
     }  # fmt: skip
+    # Tracing is off. FastAPI itself looks for the small API, where that is installed.
+    tracing = ("opentelemetry.sdk", "opentelemetry.exporter", "app.platform.observability.otel")
+    assert {"app.worker", "app.cli.serve"} <= everything
+    assert not [name for name in everything if name.startswith(tracing)]
 
 
 @pytest.mark.parametrize("arguments", [["version"], ["--help"]])
 def test_small_commands_load_nothing_of_the_service(arguments: list[str]) -> None:
-    packages, modules = loaded(
+    [modules] = loaded(
         f"""
 from app.cli.main import cli
 try:
@@ -67,13 +77,15 @@ except SystemExit:
 """
     )
 
-    assert modules == {"app.cli", "app.cli.main", "app.version"}
-    assert not packages & {"fastapi", "pydantic_settings", "sqlalchemy", "numpy", "httpx", "httpx2"}
+    assert ours(modules) == {"app.cli", "app.cli.main", "app.version"}
+    assert not packages_of(modules) & {
+        "fastapi", "pydantic_settings", "sqlalchemy", "numpy", "httpx", "httpx2",
+    }  # fmt: skip
 
 
 def test_client_loads_httpx_and_nothing_of_the_service() -> None:
-    packages, modules = loaded("import kemem")
+    [modules] = loaded("import kemem")
 
-    assert "httpx" in packages
-    assert not packages & {"app", "pydantic", "numpy", "httpx2", "langgraph"}
-    assert not [name for name in modules if "langgraph" in name]
+    assert "httpx" in modules
+    assert not packages_of(modules) & {"app", "pydantic", "numpy", "httpx2", "langgraph"}
+    assert not [name for name in ours(modules) if "langgraph" in name]

@@ -1,5 +1,6 @@
 """How `kemem eval` measures messages and contexts, against a service whose answers are given."""
 
+import asyncio
 import json
 from datetime import UTC, datetime
 
@@ -10,7 +11,7 @@ from typer import Exit
 from app.evaluation.api import Api
 from app.evaluation.context_report import context_report_of, print_context_report
 from app.evaluation.conversation_measurement import Gathered, report_conversations
-from app.evaluation.conversation_run import ConversationEvaluation
+from app.evaluation.conversation_run import RETRY_SECONDS, ConversationEvaluation
 from app.evaluation.dataset import Dataset, DatasetUnit, Question, Store
 from app.evaluation.run import Plan
 
@@ -40,6 +41,12 @@ class StandIn:
         self.unread = [0, 0, 2]
         self.waiting = [0, 3, 0]
         self.stored = 0
+        self.pauses = []
+
+    async def sleep(self, seconds):
+        """Nobody waits for a service that is none."""
+        self.pauses.append(seconds)
+        await asyncio.sleep(0)
 
     async def __call__(self, request):
         body = json.loads(request.content or "null")
@@ -100,7 +107,7 @@ def evaluation(stand_in, **changes):
     client = httpx2.AsyncClient(transport=httpx2.MockTransport(stand_in), base_url="http://test")
     values = {"run_id": "eval-1", "limit": 10, "search": {"mode": "hybrid"}, "concurrency": 1}
     plan = Plan(**values | {"keep": False, "budgets": (100, 200)} | changes)
-    return ConversationEvaluation(Api(client), DATASET, plan, NOW)
+    return ConversationEvaluation(Api(client), DATASET, plan, NOW, sleep=stand_in.sleep)
 
 
 async def played(stand_in, **changes):
@@ -163,6 +170,7 @@ async def test_memories_are_shown_when_they_are_read_first():
     assert stand_in.paths("/extract") == [
         f"/sessions/eval-1-1-{number}/extract" for number in (1, 1, 2, 2, 3, 3)
     ]
+    assert stand_in.pauses.count(RETRY_SECONDS) == 3
 
 
 async def test_the_share_of_the_evidence_is_told_by_budget(capsys):
