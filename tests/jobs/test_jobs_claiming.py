@@ -14,6 +14,7 @@ from app.platform.database.engine import Database
 from app.platform.database.roles import DISPATCH
 from app.platform.jobs.dispatch import CLAIM, PROBES, Dispatch
 from tests.jobs.jobs_support import MINUTE, SECOND, Queue, new_dispatch, new_tenant
+from tests.support.patience import PATIENCE
 
 HOUR = timedelta(hours=1)
 
@@ -185,7 +186,7 @@ class TestLeases:
         transaction = queue.owner.transaction()
         await transaction.start()
         await queue.owner.execute("SELECT FROM jobs WHERE key = 'a' FOR UPDATE")
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(PATIENCE):
             assert await dispatch.extend(jobs) == set()
         await transaction.rollback()
 
@@ -219,7 +220,7 @@ class TestRaces:
         transaction = queue.owner.transaction()
         await transaction.start()
         await queue.owner.execute("SELECT FROM jobs WHERE key = 'a' FOR UPDATE")
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(PATIENCE):
             assert [job.key for job in await queue.claim(2)] == ["b"]
             found = await new_dispatch(queue.database).claim(2, {})
             assert (found.claims, found.again) == ([], True)

@@ -57,12 +57,12 @@ async def test_it_works_until_it_is_told_to_stop(
         assert line.startswith(b"KeMem ")
         assert line.endswith(b" worker is ready.\n")
         # Of its own accord each tenant gets its upkeep.
-        rows = await queue.rows()
-        for _ in range(600):
-            if len(rows) == 2 and all(row["status"] == "succeeded" for row in rows):
-                break
-            await asyncio.sleep(0.05)
-            rows = await queue.rows()
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                rows = await queue.rows()
+                if len(rows) == 2 and all(row["status"] == "succeeded" for row in rows):
+                    break
+                await asyncio.sleep(0.05)
         assert {(row["kind"], row["status"]) for row in rows} == {
             ("housekeeping", "succeeded"),
             ("forget", "succeeded"),

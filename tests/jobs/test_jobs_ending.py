@@ -23,6 +23,7 @@ from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.recurring import BATCH, MOST_PER_TICK, Recurring
 from app.platform.jobs.repository import JobRepository
 from tests.jobs.jobs_support import MINUTE, SECOND, Queue, db_now, near, new_dispatch, new_tenant
+from tests.support.patience import PATIENCE
 
 
 class GoneError(NotFoundError):
@@ -109,7 +110,7 @@ class TestFinishing:
         await queue.pass_time(MINUTE + SECOND)
         async with database.begin(queue.tenant_id) as db:
             await JobRepository(db, queue.tenant_id).finish(job, {})
-            async with asyncio.timeout(3):
+            async with asyncio.timeout(PATIENCE):
                 assert await queue.claim(1, new_dispatch(database, "two")) == []
 
         assert await queue.claim(1, new_dispatch(database, "two")) == []
@@ -141,7 +142,7 @@ class TestFinishing:
         await transaction.start()
         await queue.owner.execute("SELECT FROM jobs WHERE key = 'locked' FOR UPDATE")
 
-        async with asyncio.timeout(3):
+        async with asyncio.timeout(PATIENCE):
             states = await dispatch.finish([(job, '{"n": 1}') for job in jobs.values()])
         await transaction.rollback()
 

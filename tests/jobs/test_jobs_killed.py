@@ -24,7 +24,7 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.platform.jobs.dispatch import Listener
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.worker import Worker, WorkerLimits
-from tests.jobs.jobs_support import Queue
+from tests.jobs.jobs_support import Queue, db_now
 from tests.support.databases import make_logins, served
 from tests.support.patience import PATIENCE
 
@@ -35,12 +35,15 @@ SCRIPT = Path(__file__).with_name("worker_process.py")
 
 
 @asynccontextmanager
-async def process(dsn: str, name: str, act: str) -> AsyncIterator[asyncio.subprocess.Process]:
+async def process(
+    dsn: str, name: str, act: str, *, lease: float = 1
+) -> AsyncIterator[asyncio.subprocess.Process]:
     started = await asyncio.create_subprocess_exec(
         sys.executable,
         SCRIPT,
         name,
         act,
+        str(lease),
         stdout=asyncio.subprocess.PIPE,
         cwd=ROOT,
         env=os.environ | {"DATABASE_URL": served(dsn), "PYTHONPATH": str(ROOT)},
@@ -59,8 +62,8 @@ async def said(one: asyncio.subprocess.Process) -> str:
     return line.decode().strip()
 
 
-async def finished(queue: Queue, job_id: str, seconds: float = PATIENCE) -> asyncpg.Record:
-    deadline = perf_counter() + seconds
+async def finished(queue: Queue, job_id: str) -> asyncpg.Record:
+    deadline = perf_counter() + PATIENCE
     while (row := await queue.row(job_id))["status"] != "succeeded":
         assert perf_counter() < deadline, dict(row)
         await asyncio.sleep(0.05)
@@ -108,12 +111,17 @@ async def test_the_lane_of_a_killed_worker_goes_on_after_its_lease(
 
 
 async def test_a_living_worker_loses_nothing_to_others(queue: Queue, jobs_dsn: str) -> None:
-    """Two processes and many leases' worth of time: the heartbeat holds."""
+    """Two processes, and more time than the lease that the job was claimed with."""
     made = await queue.order()
-    async with process(jobs_dsn, "first", "hang") as first:
+    async with process(jobs_dsn, "first", "hang", lease=4) as first:
         assert await said(first) == "begun a 1"
+        ends = (await queue.row(made.job_id))["lease_expires_at"]
         async with process(jobs_dsn, "second", "finish"):
-            await asyncio.sleep(4)
+            async with asyncio.timeout(PATIENCE):
+                while await db_now(queue) <= ends:  # noqa: ASYNC110 (the clock of PostgreSQL)
+                    await asyncio.sleep(0.05)
+            # It has looked for work since then.
+            await finished(queue, (await queue.order(key="b", priority=-1)).job_id)
             row = await queue.row(made.job_id)
 
     assert (row["status"], row["attempts"], row["worker"]) == ("running", 1, "first")
@@ -195,11 +203,11 @@ async def _survive(server: EmbeddedPostgres, database: Any) -> None:
         connection = await asyncpg.connect(server.dsn)
         await connection.execute("SET ROLE kemem_owner")
         again = Queue(database, connection, tenant_id)
-        row = await finished(again, before.job_id, 30)
+        row = await finished(again, before.job_id)
         after = await again.order(key="after")
-        await finished(again, after.job_id, 10)
+        await finished(again, after.job_id)
         await connection.close()
-        assert await worker.drain(timedelta(seconds=5)) is True
+        assert await worker.drain(timedelta(seconds=PATIENCE)) is True
         await running
 
     assert row["attempts"] == 1

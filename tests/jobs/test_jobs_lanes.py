@@ -16,6 +16,7 @@ from app.platform.jobs.repository import JobRepository
 from tests.jobs.jobs_support import MINUTE, SECOND, Queue, new_dispatch
 from tests.jobs.test_jobs_claiming import explained, nodes
 from tests.jobs.test_jobs_worker import eventually, working
+from tests.support.patience import PATIENCE
 
 HOUR = timedelta(hours=1)
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
@@ -148,10 +149,10 @@ class TestOneAtATime:
         job = await only(queue)
         assert await keys(queue) == []
         listening = asyncio.create_task(Listener(jobs_dsn).listen(woken.set))
-        await asyncio.wait_for(woken.wait(), 5)
+        await asyncio.wait_for(woken.wait(), PATIENCE)
         woken.clear()
         await queue.finish(job)
-        await asyncio.wait_for(woken.wait(), 5)
+        await asyncio.wait_for(woken.wait(), PATIENCE)
         listening.cancel()
         await asyncio.gather(listening, return_exceptions=True)
 
@@ -264,7 +265,7 @@ class TestRaces:
                     await queue.finish(job)
                 await asyncio.sleep(0)
 
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(PATIENCE):
             await asyncio.gather(*(work(f"w{number}") for number in range(5)))
 
         assert set(most.values()) == {1}
@@ -286,7 +287,7 @@ class TestRaces:
                 )
                 claiming = asyncio.create_task(new_dispatch(queue.database).claim(4, {}))
                 await eventually(lambda: blocked(queue))
-            found = await asyncio.wait_for(claiming, 5)
+            found = await asyncio.wait_for(claiming, PATIENCE)
         finally:
             await other.close()
 
@@ -321,7 +322,7 @@ class TestRaces:
         await eventually(lambda: blocked(queue))
         await queue.set(second, deferred_reason=LANE_BUSY, due_at=datetime.now(UTC) + 5 * MINUTE)
         await transaction.commit()
-        await asyncio.wait_for(ending, 5)
+        await asyncio.wait_for(ending, PATIENCE)
 
         assert await keys(queue) == ["second"]
 

@@ -12,6 +12,7 @@ from app.platform.jobs.errors import DeferJobError
 from app.platform.jobs.orders import CHANNEL, Order
 from app.platform.jobs.repository import JobRepository
 from tests.jobs.jobs_support import MINUTE, SECOND, Queue, db_now, near, new_dispatch
+from tests.support.patience import PATIENCE
 
 WAIT = 30 * SECOND
 LONGEST = 5 * MINUTE
@@ -381,6 +382,16 @@ class TestRaces:
             assert seen == {"early", "late"}
 
 
+async def announced(queue: Queue, heard: list[str]) -> list[str]:
+    """What was announced so far: it comes in the order of the commits, so before this mark."""
+    mark = f"mark {len(heard)}"
+    await queue.owner.execute("SELECT pg_notify($1, $2)", CHANNEL, mark)
+    async with asyncio.timeout(PATIENCE):
+        while mark not in heard:  # noqa: ASYNC110 (the connection hears it)
+            await asyncio.sleep(0.01)
+    return [one for one in heard if not one.startswith("mark")]
+
+
 class TestWaking:
     @pytest.fixture
     async def heard(self, jobs_dsn: str):
@@ -396,11 +407,9 @@ class TestWaking:
         """NOTIFY takes a lock of the whole cluster at commit; an append must not."""
         await queue.order(delay=WAIT)
         await queue.order(delay=WAIT)
-        await asyncio.sleep(0.1)
-        assert heard == []
+        assert await announced(queue, heard) == []
         await queue.order()
-        await asyncio.sleep(0.1)
-        assert heard == [""]
+        assert await announced(queue, heard) == [""]
 
     async def test_a_run_that_goes_again_is_announced_when_it_may(
         self, queue: Queue, heard: list[str]
@@ -408,8 +417,6 @@ class TestWaking:
         await queue.order()
         job = await queue.claim_one(new_dispatch(queue.database))
         await queue.order()
-        await asyncio.sleep(0.1)
-        assert heard == [""]
+        assert await announced(queue, heard) == [""]
         await queue.finish(job)
-        await asyncio.sleep(0.1)
-        assert heard == ["", ""]
+        assert await announced(queue, heard) == ["", ""]

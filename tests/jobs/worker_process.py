@@ -1,7 +1,7 @@
 """A worker as a process of its own, for tests that kill it: says what it begins and ends.
 
-Arguments: a name, and what its handler does: `hang`, `finish`, or `commit` (write, and hang in
-the middle of the transaction). The database is in DATABASE_URL.
+Arguments: a name, what its handler does: `hang`, `finish`, or `commit` (write, and hang in the
+middle of the transaction), and the seconds of its lease. The database is in DATABASE_URL.
 """
 
 import asyncio
@@ -18,10 +18,8 @@ from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from app.platform.jobs.worker import Worker, WorkerLimits
 
-LEASE = timedelta(seconds=1)
 
-
-async def main(name: str, act: str) -> None:
+async def main(name: str, act: str, lease: float) -> None:
     dsn = os.environ["DATABASE_URL"]
     async with open_database(dsn, pool_size=2, statement_timeout_seconds=10) as database:
 
@@ -41,11 +39,11 @@ async def main(name: str, act: str) -> None:
             database,
             {"extract": handler},
             name=name,
-            limits=WorkerLimits(slots=2, lease=LEASE),
+            limits=WorkerLimits(slots=2, lease=timedelta(seconds=lease)),
             spread=random.random,
             listener=Listener(dsn),
         )
         await worker.run()
 
 
-asyncio.run(main(sys.argv[1], sys.argv[2]))
+asyncio.run(main(sys.argv[1], sys.argv[2], float(sys.argv[3])))
