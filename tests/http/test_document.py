@@ -100,16 +100,17 @@ async def test_root_leads_to_the_page() -> None:
 async def test_the_document_is_made_beside_other_requests() -> None:
     app = create_app(nullcontext())
     async with AsyncClient(transport=ASGITransport(app), base_url="http://test") as client:
-        began = last = time.perf_counter()
+        began, last = time.process_time(), time.thread_time()
         longest = 0.0
         both = asyncio.gather(client.get("/openapi.json"), client.get("/openapi.json"))
         while not both.done():
             await asyncio.sleep(0.001)
-            now = time.perf_counter()
+            now = time.thread_time()
             longest, last = max(longest, now - last), now
         first, second = await both
 
-    assert longest < (last - began) / 2
+    # What the loop's thread did between two turns of others, of all that was done.
+    assert longest < (time.process_time() - began) / 2
     assert first.status_code == 200
     # Whoever comes while it is made gets the whole, too.
     assert first.content == second.content

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from tests.support.openai_server import Answer, Behaviour, Request, completion, failed
+from tests.support.patience import PATIENCE
 
 Line = Mapping[str, Any]
 
@@ -133,7 +134,7 @@ def held(release: threading.Event, then: Behaviour) -> Behaviour:
     """Answers when the test says so, which stops a job while its model thinks."""
 
     async def behave(request: Request) -> Answer:
-        await asyncio.to_thread(release.wait, 60)
+        await asyncio.to_thread(release.wait, PATIENCE)
         return await then(request)
 
     return behave

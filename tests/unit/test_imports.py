@@ -6,6 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 LOADED = "loaded: "
 
@@ -19,7 +21,7 @@ def loaded(*statements: str) -> list[set[str]]:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr

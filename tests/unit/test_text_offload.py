@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import pytest
 
 from app.language.text.offload import AT_ONCE, INLINE_PRODUCTS, in_turn
+from tests.support.patience import PATIENCE
 
 MANY = INLINE_PRODUCTS + 1
 
@@ -27,7 +28,7 @@ class Crowd:
             self.most = max(self.most, self.inside)
             if self.inside >= AT_ONCE:
                 self.full.set()
-        self.opened.wait(10)
+        self.opened.wait(PATIENCE)
         with self.lock:
             self.inside -= 1
         return number
@@ -39,7 +40,7 @@ async def test_so_many_run_at_once_and_the_others_wait_their_turn() -> None:
         asyncio.create_task(in_turn(MANY, crowd.enter, number)) for number in range(3 * AT_ONCE)
     ]
 
-    assert await asyncio.to_thread(crowd.full.wait, 10)
+    assert await asyncio.to_thread(crowd.full.wait, PATIENCE)
     await asyncio.sleep(0.1)
     assert crowd.most == AT_ONCE
     crowd.opened.set()

@@ -3,7 +3,7 @@
 import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta, timezone
-from time import perf_counter
+from time import process_time
 
 import pytest
 from hypothesis import given
@@ -24,9 +24,9 @@ def days(text: str, reference: datetime = NOW) -> list[tuple[str, str]]:
 
 def milliseconds(text: str) -> float:
     def one() -> float:
-        begin = perf_counter()
+        begin = process_time()
         time_expressions(text, NOW)
-        return (perf_counter() - begin) * 1000
+        return (process_time() - begin) * 1000
 
     return min(one() for _ in range(5))
 
@@ -111,10 +111,7 @@ def test_only_the_first_two_thousand_characters_are_read():
     "piece", ["1 ", "may 5 ", "last ", "2023-", "一", "每年", "the week before ", "前两", "3 and "]
 )
 def test_a_hostile_text_takes_no_more_for_being_long(piece):
-    begin = perf_counter()
-    time_expressions((piece * 10_000)[:10_000], NOW)
-
-    assert perf_counter() - begin < 0.2
+    assert milliseconds((piece * 10_000)[:10_000]) < 200
 
 
 @pytest.mark.parametrize("text", ["What books does she like to read?", "她最喜欢的电影是什么？"])

@@ -43,6 +43,7 @@ from tests.support.flaky_server import (
     sends,
     slowly,
 )
+from tests.support.patience import PATIENCE
 
 ADDED = says({"results": [{"index": 0, "event": "ADD", "memory_id": "mem_1"}]}, 201)
 ITEM = says({"memory_id": "mem_1", "content": "Tea."})
@@ -152,10 +153,10 @@ async def test_retry_after_beyond_the_timeout_is_raised(server, open_memory) -> 
     begin = time.monotonic()
 
     with pytest.raises(RateLimitedError) as raised:
-        await ask(open_memory(timeout=5).get, "mem_1")
+        await ask(open_memory(timeout=PATIENCE).get, "mem_1")
 
     assert raised.value.retry_after == 3600
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < PATIENCE
     assert len(server.requests) == 1
 
 
@@ -170,10 +171,10 @@ async def test_request_in_progress_does_not_count_as_a_retry(server, open_memory
 
 
 async def test_request_in_progress_is_raised_at_the_timeout(server, open_memory) -> None:
-    server.otherwise = refuses(409, "request_in_progress", Retry_After="0.5")
+    server.otherwise = refuses(409, "request_in_progress", Retry_After="1")
 
     with pytest.raises(ConflictError):
-        await ask(open_memory(timeout=1).add, "She drinks tea.", user_id="ana")
+        await ask(open_memory(timeout=2).add, "She drinks tea.", user_id="ana")
 
     assert len(server.requests) == 2
 
@@ -250,7 +251,7 @@ async def test_timeout_ends_one_attempt(server, open_memory) -> None:
 
     assert raised.value.code == "timed_out"
     assert "0.5 s" in str(raised.value)
-    assert time.monotonic() - begin < 2
+    assert time.monotonic() - begin < 5
 
 
 async def test_timeout_includes_all_attempts(server, open_memory) -> None:
@@ -260,7 +261,8 @@ async def test_timeout_includes_all_attempts(server, open_memory) -> None:
     with pytest.raises((TimedOutError, UnavailableError)):
         await ask(open_memory(timeout=1, max_retries=50).get, "mem_1")
 
-    assert 0.5 < time.monotonic() - begin < 1.6
+    # All attempts would take ten seconds.
+    assert 0.5 < time.monotonic() - begin < 5
 
 
 async def test_connection_that_always_breaks_is_a_connection_error(server, open_memory) -> None:

@@ -65,9 +65,9 @@ def test_same_conversation_gives_the_same_proposals(lines):
 def test_time_grows_with_the_text_and_no_faster(unit):
     def seconds(text: str) -> float:
         asked = conversation([("user", text, False)])
-        started = time.perf_counter()
+        started = time.process_time()
         propose(asked)
-        return time.perf_counter() - started
+        return time.process_time() - started
 
     short, long = unit * (2_000 // len(unit)), unit * (20_000 // len(unit))
     seconds(short)

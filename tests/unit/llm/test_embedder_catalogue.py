@@ -15,6 +15,7 @@ from tests.support.openai_server import (
     refusal,
     slow,
 )
+from tests.support.patience import PATIENCE, until_asked
 
 
 @pytest.fixture
@@ -253,11 +254,11 @@ async def test_closing_stops_what_is_being_opened(
     server: OpenAIServer, parameters: OpenAIParameters
 ):
     catalogue = await EmbedderCatalogue.open("wordllama", openai=parameters)
-    server.otherwise = slow(1.5)
+    server.otherwise = slow(30)
     waiting = asyncio.create_task(catalogue.resolve("openai/bge-m3"))
-    await asyncio.sleep(0.05)
+    await until_asked(server)
 
-    await asyncio.wait_for(catalogue.aclose(), 1)
+    await asyncio.wait_for(catalogue.aclose(), PATIENCE)
     await catalogue.aclose()
 
     with pytest.raises(asyncio.CancelledError):

@@ -219,19 +219,19 @@ class TestPort:
         async def watch():
             nonlocal longest
             while True:
-                before = time.perf_counter()
+                before = time.thread_time()
                 await asyncio.sleep(0.001)
-                longest = max(longest, time.perf_counter() - before)
+                longest = max(longest, time.thread_time() - before)
 
         watching = asyncio.create_task(watch())
-        started = time.perf_counter()
+        started = time.process_time()
         text = (await ExtractiveSummariser().summarise(SummaryRequest(100, lines))).text
-        whole = time.perf_counter() - started
+        whole = time.process_time() - started
         watching.cancel()
 
         assert 0 < word_count(text) <= 100
-        # On a busy machine all takes longer, and others still had their turns in between.
-        assert longest < max(whole / 2, 0.1)
+        # What the loop's thread did between two turns of others, whatever else the machine does.
+        assert longest < whole / 2
 
     def test_nothing_is_fetched_when_it_is_imported_or_used(self):
         script = (

@@ -28,7 +28,7 @@ from tests.support.flaky_server import (
     sends,
     slowly,
 )
-from tests.support.patience import PATIENCE
+from tests.support.patience import PATIENCE, until_asked
 from tests.support.rerank_server import RerankServer, rerank_server, rows
 
 KEY = "rk-secret"
@@ -430,17 +430,18 @@ class TestDeadline:
         return time.perf_counter() - started, reason
 
     @pytest.mark.parametrize(
-        ("pause", "reason"), [(0.2, None), (0.9, None), (1.6, "timeout"), (8, "timeout")]
+        ("pause", "seconds", "reason"),
+        [(0.2, PATIENCE, None), (0.9, PATIENCE, None), (8, 1.25, "timeout")],
     )
     async def test_an_answer_comes_before_it_or_not_at_all(
-        self, server: RerankServer, pause: float, reason: str | None
+        self, server: RerankServer, pause: float, seconds: float, reason: str | None
     ):
         server.otherwise = slowly(pause, server.score)
-        async with connected(server.handle(), seconds=1.25) as reranker:
+        async with connected(server.handle(), seconds=seconds) as reranker:
             took, found = await self.timed(reranker)
 
         assert found == reason
-        assert took == pytest.approx(min(pause, 1.25), abs=0.3)
+        assert min(pause, seconds) - 0.1 < took < (8 if reason else PATIENCE)
 
     async def test_it_holds_for_an_answer_that_comes_drop_by_drop(self, server: RerankServer):
         def drips(to: BaseHTTPRequestHandler) -> None:
@@ -455,14 +456,17 @@ class TestDeadline:
         async with connected(server.handle(), seconds=0.5) as reranker:
             took, reason = await self.timed(reranker)
 
-        assert (reason, took < 1.0) == ("timeout", True)
+        # All the drops take three seconds.
+        assert (reason, took < 3.0) == ("timeout", True)
 
     async def test_it_holds_over_both_tries(self, server: RerankServer):
-        server.otherwise = slowly(0.4, hangs_up)
-        async with connected(server.handle(), seconds=0.6) as reranker:
+        server.script(slowly(0.3, hangs_up))
+        server.otherwise = slowly(8, server.score)
+        async with connected(server.handle(), seconds=2) as reranker:
             took, reason = await self.timed(reranker)
 
-        assert (reason, took < 1.1) == ("timeout", True)
+        # A deadline of each try would end later than that of both.
+        assert (reason, 1.9 < took < 8) == ("timeout", True)
         assert len(server.requests) == 2
 
     async def test_it_holds_over_the_calls_of_one_reranking(self, server: RerankServer):
@@ -480,24 +484,28 @@ class TestDeadline:
                 one.setblocking(False)
                 one.connect_ex(("127.0.0.1", port))
             async with connected(f"http/m@http://127.0.0.1:{port}/r", seconds=0.5) as reranker:
-                took, reason = await self.timed(reranker)
+                async with asyncio.timeout(PATIENCE):
+                    _, reason = await self.timed(reranker)
             for one in waiting:
                 one.close()
 
-        assert (reason, took < 1.0) == ("timeout", True)
+        assert reason == "timeout"
 
     async def test_it_leaves_the_reranker_fit_for_the_next_search(self, server: RerankServer):
-        server.script(slowly(2, server.score))
-        async with connected(server.handle(), seconds=0.5) as reranker:
+        server.script(slowly(5, server.score))
+        async with connected(server.handle(), seconds=1.5) as reranker:
             assert (await self.timed(reranker))[1] == "timeout"
             assert await reranker.rerank(QUERY, DOCUMENTS) == [0.1, 0.1, 0.1]
 
     async def test_whoever_leaves_earlier_stops_the_call(
         self, server: RerankServer, reranker: HTTPReranker
     ):
-        server.script(slowly(2, server.score))
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(reranker.rerank(QUERY, DOCUMENTS), 0.2)
+        server.script(slowly(5, server.score))
+        leaving = asyncio.create_task(reranker.rerank(QUERY, DOCUMENTS))
+        await until_asked(server)
+        leaving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
 
         assert await reranker.rerank(QUERY, DOCUMENTS) == [0.1, 0.1, 0.1]
 

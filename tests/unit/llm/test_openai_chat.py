@@ -38,7 +38,7 @@ from tests.support.openai_server import (
     not_json,
     refusal,
 )
-from tests.support.patience import PATIENCE
+from tests.support.patience import PATIENCE, until_asked
 
 MODEL = "local-model"
 SCHEMA = extraction_schema(("user",))
@@ -444,7 +444,7 @@ class TestConnection:
     ):
         server.chat.script(refusal(status, retry_after="61"), GOOD)
         async with self.connected(server) as client:
-            error = await asyncio.wait_for(failure(OpenAIChat(client, MODEL)), 3)
+            error = await asyncio.wait_for(failure(OpenAIChat(client, MODEL)), PATIENCE)
 
         assert error.retry_after == timedelta(seconds=61)
         assert len(server.chat.requests) == 1
@@ -478,9 +478,7 @@ async def test_what_another_call_learned_meanwhile_stays(server: OpenAIServer, c
     release = threading.Event()
     server.chat.script(held(release, GOOD), writes("I found nothing."), GOOD)
     slow = asyncio.create_task(ask(chat))
-    async with asyncio.timeout(PATIENCE):
-        while not server.chat.requests:  # noqa: ASYNC110 (another thread brings it about)
-            await asyncio.sleep(0.01)
+    await until_asked(server.chat)
 
     await ask(chat)
     release.set()
@@ -492,8 +490,11 @@ async def test_what_another_call_learned_meanwhile_stays(server: OpenAIServer, c
 
 
 async def test_a_call_that_is_given_up_leaves_nothing(server: OpenAIServer, chat: OpenAIChat):
-    server.chat.script(slowly(5, GOOD), GOOD)
-    with pytest.raises(TimeoutError):
-        await asyncio.wait_for(ask(chat), 0.1)
+    server.chat.script(slowly(30, GOOD), GOOD)
+    given_up = asyncio.create_task(ask(chat))
+    await until_asked(server.chat)
+    given_up.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await given_up
 
     assert (await ask(chat)).use.calls == 1

@@ -31,6 +31,7 @@ from tests.support.openai_server import (
     without_dimensions,
     zeros,
 )
+from tests.support.patience import PATIENCE
 
 MODEL = "local-model"
 SECRETS = ("sk-secret", "hush", "my diary")
@@ -233,7 +234,7 @@ async def test_one_failed_call_fails_the_batch_and_stops_the_rest(
     assert error.__cause__ is not None
     assert len(server.requests) < 6
     # The slots are free again.
-    assert (await asyncio.wait_for(embedder.embed(["tea"] * 4), 2)).any()
+    assert (await asyncio.wait_for(embedder.embed(["tea"] * 4), PATIENCE)).any()
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from app.language.llm.http_reranker import HTTPReranker
 from app.language.llm.reranker_catalogue import connect_reranker
 from app.memory.memories.candidate_search import reranked
 from tests.support.flaky_server import says, slowly
+from tests.support.patience import until_asked
 from tests.support.rerank_server import RerankServer, rerank_server
 
 QUERY = "her diary"
@@ -93,7 +94,10 @@ async def test_slow_reranker_gives_none(server: RerankServer):
 async def test_cancelled_search_counts_as_no_success(server: RerankServer):
     server.script(slowly(2, server.score))
     async with connected(server, "left") as reranker:
-        with pytest.raises(TimeoutError):
-            await asyncio.wait_for(reranked(reranker, QUERY, CONTENTS), 0.1)
+        leaving = asyncio.create_task(reranked(reranker, QUERY, CONTENTS))
+        await until_asked(server)
+        leaving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await leaving
 
     assert (counted("left", "cancelled"), counted("left", "ok")) == (1, 0)

@@ -15,6 +15,7 @@ from app.language.parsing.errors import CODES, ParseError
 from app.language.parsing.file_kinds import CONTENT_TYPES, RefusedFile, kind_of
 from app.language.parsing.parser_pool import ParserPool
 from tests.support.documents import bomb, pdf, word
+from tests.support.patience import PATIENCE
 
 CHINESE = "退款需要五个工作日。客户必须提供订单号码,否则我们不能处理退款申请。"
 
@@ -302,6 +303,9 @@ class TestParserPool:
 
         first = asyncio.create_task(shop.read("text", slow("first")))
         second = asyncio.create_task(shop.read("text", slow("second")))
+        async with asyncio.timeout(PATIENCE):
+            while not asked:  # noqa: ASYNC110 (a process begins)
+                await asyncio.sleep(0.01)
         await asyncio.sleep(0.2)
         assert asked == ["first"]
         go.set()

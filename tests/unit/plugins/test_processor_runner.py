@@ -20,6 +20,7 @@ from app.platform.plugins.points import (
     StoredMemory,
 )
 from app.platform.plugins.runner import MOST_HANGING, NO_CHAIN, ProcessorChain, ProcessorRunner
+from tests.support.patience import PATIENCE
 
 ABOUT = About("acme", "ana", "default", "s1")
 
@@ -171,21 +172,25 @@ async def test_time_is_limited_and_those_that_hang_are_not_asked_again():
     def hang(point):
         nonlocal calls
         calls += 1
-        release.wait(30)
+        release.wait(PATIENCE)
         return louder(point)
 
     asked, given = runner(Doing(hang), seconds=0.05), said("one")
     for _ in range(MOST_HANGING + 3):
         started = time.perf_counter()
         assert await asked.ask(given, lambda one: one) == given
-        assert time.perf_counter() - started < 5
+        assert time.perf_counter() - started < PATIENCE
     assert (calls, asked.hanging) == (MOST_HANGING, MOST_HANGING)
 
     release.set()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while asked.hanging:  # noqa: ASYNC110 (threads end by themselves)
             await asyncio.sleep(0.01)
-    assert (await asked.ask(given, lambda one: one)).messages[0].content == "one!"
+    # A slow machine may not give it a turn within its time at once.
+    async with asyncio.timeout(PATIENCE):
+        while (heard := await asked.ask(given, lambda one: one)) == given:
+            pass
+    assert heard.messages[0].content == "one!"
 
 
 async def test_a_coroutine_that_will_not_end_is_left():
@@ -201,7 +206,7 @@ async def test_a_coroutine_that_will_not_end_is_left():
 
     assert await asked.ask(given, lambda one: one) == given
     assert asked.hanging == 1
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while asked.hanging:  # noqa: ASYNC110 (it ends by itself)
             await asyncio.sleep(0.01)
 

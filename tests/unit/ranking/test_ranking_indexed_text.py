@@ -2,7 +2,7 @@
 
 from datetime import UTC, datetime
 from itertools import product
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import pytest
@@ -73,11 +73,11 @@ class TestWords:
     )
     def test_a_very_long_text_is_kept_quickly_and_fits_its_columns(self, text: str) -> None:
         index_values("warm")
-        started = perf_counter()
+        started = process_time()
 
         row = index_values(text, speakers=["Caroline"], said_at=MAY)
 
-        assert perf_counter() - started < 5
+        assert process_time() - started < 5
         assert len(row["terms"].indices()) <= MOST_TERMS + 1
         assert row["term_count"] <= 32_767
         assert row["word_count"] <= 32_767

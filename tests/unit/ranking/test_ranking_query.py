@@ -1,7 +1,7 @@
 """What is read out of a query: words, whom and when it means, what is embedded of it."""
 
 from datetime import UTC, datetime, timedelta
-from time import perf_counter
+from time import process_time
 
 import numpy as np
 import pytest
@@ -145,11 +145,11 @@ class TestHostile:
     )  # fmt: skip
     def test_the_longest_query_is_read_quickly(self, piece: str) -> None:
         query = (piece * LONGEST)[:LONGEST]
-        started = perf_counter()
+        started = process_time()
 
         asked = parse_query(query, NOW)
 
-        assert perf_counter() - started < 1
+        assert process_time() - started < 1
         assert len(asked.packed.terms) <= LONGEST_QUERY
 
     @given(st.text(max_size=300))
