@@ -41,7 +41,7 @@ def kemem(
         env=environment(env),
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -82,7 +82,7 @@ class Service:
         return httpx.Client(
             base_url=f"{self.address}/v1",
             headers={"Authorization": f"Bearer {key or self.key}"},
-            timeout=30,
+            timeout=PATIENCE,
             trust_env=False,
         )
 
@@ -123,7 +123,7 @@ class Service:
     def stop(self, number: signal.Signals = signal.SIGTERM) -> int:
         """Stop it in good order; the exit code."""
         self.process.send_signal(number)
-        return self.process.wait(30)
+        return self.process.wait(PATIENCE)
 
 
 @contextmanager
@@ -141,16 +141,14 @@ def serving(
             stderr=err,
         )
     try:
-        eventually(
-            lambda: b"is ready" in output.read_bytes() or process.poll() is not None, seconds=180
-        )
+        eventually(lambda: b"is ready" in output.read_bytes() or process.poll() is not None)
         assert process.poll() is None, errors.read_text()
         yield Service(process, data_dir, output.read_text(), errors)
     finally:
         if process.poll() is None:
             process.terminate()
         with suppress(subprocess.TimeoutExpired):
-            process.wait(20)
+            process.wait(PATIENCE)
         if process.poll() is None:
             process.kill()
             process.wait()

@@ -10,6 +10,7 @@ from cli_support import KEMEM, environment, eventually, kemem
 
 from tests.support.chat_behaviours import schema_name_of, writes
 from tests.support.openai_server import completion, openai_server
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -314,7 +315,7 @@ def test_an_interrupted_run_leaves_nothing(service, folder, number, code):
     ) as process:  # fmt: skip
         eventually(lambda: len(made(service)) > 1)
         process.send_signal(number)
-        said = process.communicate(timeout=60)
+        said = process.communicate(timeout=PATIENCE)
 
     assert process.returncode == code
     assert said == ("", "")

@@ -11,6 +11,7 @@ import pytest
 from cli_support import assert_counted_together, embedded, eventually, is_running
 
 from app.platform.embedded.attachment import attach
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -74,7 +75,7 @@ def test_a_job_that_runs_is_finished_before_the_end(data_dir):
             service.process.send_signal(signal.SIGTERM)
             eventually(lambda: not service.is_ready())
             assert is_running(service.processes()["worker"])
-        assert service.process.wait(60) == 0
+        assert service.process.wait(PATIENCE) == 0
         assert not service.log("jobs_returned")
 
 
@@ -84,7 +85,7 @@ def test_a_second_signal_gives_a_job_back(data_dir):
         service.process.send_signal(signal.SIGINT)
         eventually(lambda: not service.is_ready())
         service.process.send_signal(signal.SIGINT)
-        assert service.process.wait(60) == 0
+        assert service.process.wait(PATIENCE) == 0
         assert service.log("jobs_returned")
         assert not any(is_running(pid) for pid in others)
 

@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 from cli_support import embedded, environment, kemem
 
+from tests.support.patience import PATIENCE
+
 ROOT = Path(__file__).parents[2]
 PROGRAM = """
 from kemem import Memory
@@ -29,7 +31,7 @@ def program(variables: dict[str, str], **more: str) -> subprocess.CompletedProce
         env=environment(variables | {"PYTHONPATH": str(ROOT)} | more),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
 

@@ -11,6 +11,8 @@ import httpx
 import pytest
 from cli_support import embedded, eventually, kemem
 
+from tests.support.patience import PATIENCE
+
 
 def test_the_greeting_names_what_is_needed(service):
     key_file = service.data_dir / "key"
@@ -27,7 +29,7 @@ def test_the_printed_block_works_when_pasted(service):
     start, end = (service.greeting.index(words) for words in ("export KEMEM_URL=", "Stop with"))
     block = service.greeting[start:end]
     done = subprocess.run(
-        ["bash", "-e"], input=block, capture_output=True, text=True, timeout=30, check=True
+        ["bash", "-e"], input=block, capture_output=True, text=True, timeout=PATIENCE, check=True
     )
     saved, found = (json.loads(line) for line in done.stdout.splitlines() if line)
     assert saved["results"][0]["event"] in {"ADD", "NONE"}

@@ -8,6 +8,8 @@ import psutil
 import pytest
 from cli_support import Service, eventually
 
+from tests.support.patience import PATIENCE
+
 MEBIBYTE = 1024 * 1024
 MOST_GROWTH = 8 * MEBIBYTE
 """From one flood to the next. The first makes the allocator keep some 20 MiB for good; without
@@ -49,7 +51,7 @@ def test_five_hundred_slow_callers_and_endless_headers_leave_the_memory_flat(
     with service.client() as client, ExitStack() as stack:
 
         def connect(sent: bytes) -> socket.socket:
-            made = socket.create_connection((address.hostname, address.port), timeout=60)
+            made = socket.create_connection((address.hostname, address.port), timeout=PATIENCE)
             stack.enter_context(made)
             made.sendall(sent)
             return made

@@ -13,6 +13,7 @@ import pytest
 from cli_support import KEMEM, embedded, environment, eventually, is_running, kemem
 
 from app.platform.embedded.attachment import attach, open_embedded
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -87,11 +88,12 @@ async def waiting_append(service, connection, pool):
             return client.post("/sessions/s/messages", json=MESSAGES)
 
     answer = pool.submit(append)
-    for _ in range(400):
-        if await connection.fetchval("SELECT count(*) FROM pg_locks WHERE NOT granted"):
-            return answer
-        await asyncio.sleep(0.02)
-    raise AssertionError("the append did not wait")
+    async with asyncio.timeout(PATIENCE):
+        while not await connection.fetchval(  # noqa: ASYNC110 (only the table says so)
+            "SELECT count(*) FROM pg_locks WHERE NOT granted"
+        ):
+            await asyncio.sleep(0.02)
+    return answer
 
 
 async def test_a_request_that_runs_is_answered_before_the_end(data_dir):
@@ -106,7 +108,7 @@ async def test_a_request_that_runs_is_answered_before_the_end(data_dir):
             assert service.process.poll() is None
             await connection.execute("COMMIT")
         assert (await asyncio.wrap_future(answer)).status_code == 201
-        assert await asyncio.to_thread(service.process.wait, 20) == 0
+        assert await asyncio.to_thread(service.process.wait, PATIENCE) == 0
         assert not any(is_running(pid) for pid in postgres)
 
 
@@ -120,7 +122,7 @@ async def test_a_second_signal_forces_and_still_stops_postgresql(data_dir):
             service.process.send_signal(signal.SIGINT)
             await asyncio.to_thread(eventually, lambda: not service.is_ready())
             service.process.send_signal(signal.SIGINT)
-            assert await asyncio.to_thread(service.process.wait, 10) == 0
+            assert await asyncio.to_thread(service.process.wait, PATIENCE) == 0
         with suppress(httpx.TransportError):
             assert (await asyncio.wrap_future(answer)).status_code >= 500
         assert not any(is_running(pid) for pid in postgres)
@@ -145,5 +147,5 @@ def test_the_start_can_be_interrupted(data_dir):
     eventually((data_dir / "state.json").exists)
     postgres = [one.pid for one in psutil.Process(process.pid).children(recursive=True)]
     process.terminate()
-    assert process.wait(20) == 0
+    assert process.wait(PATIENCE) == 0
     assert not any(is_running(pid) for pid in postgres)

@@ -13,6 +13,7 @@ import pytest
 from kemem import ConfigurationError, Memory
 from kemem.address import DEFAULT_URL, find_service, key_file
 from tests.support.flaky_server import flaky_server, says
+from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 ITEM = says({"memory_id": "mem_1", "content": "Tea."})
@@ -135,7 +136,7 @@ def run(code: str, **environ: str) -> subprocess.CompletedProcess[str]:
         env=kept | {"PYTHONPATH": str(ROOT)} | environ,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
 

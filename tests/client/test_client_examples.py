@@ -18,6 +18,7 @@ from langchain_core.outputs import ChatGeneration, ChatResult
 from openai.types.responses import ResponseOutputMessage, ResponseOutputText
 
 from tests.cli.cli_support import Service, embedded, environment
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -89,7 +90,7 @@ def test_example_remembers_what_another_conversation_said(
     )
     done = subprocess.run(
         [sys.executable, "-c", f"{PRELUDE.format(model=model)}\n{example(page, title)}"],
-        env=env, capture_output=True, text=True, timeout=120, check=False,
+        env=env, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr

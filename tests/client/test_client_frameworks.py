@@ -12,6 +12,7 @@ import pytest
 
 from tests.cli.cli_support import Service, embedded
 from tests.support.environments import python, quiet_environment
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -125,7 +126,7 @@ def output_of(service: Service, interpreter: Path | str, code: str) -> str:
     )
     done = subprocess.run(
         [str(interpreter), "-c", code],
-        env=env, capture_output=True, text=True, timeout=120, check=False,
+        env=env, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     return done.stdout

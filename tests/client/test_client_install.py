@@ -7,6 +7,7 @@ from pathlib import Path
 
 import kemem
 from app.version import VERSION
+from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 
@@ -59,7 +60,7 @@ def test_both_clients_work_with_httpx_alone() -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -111,7 +112,7 @@ except ModuleNotFoundError as error:
 """
     done = subprocess.run(
         [sys.executable, "-c", code],
-        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr

@@ -17,6 +17,7 @@ from kemem import Memory
 from tests.cli.cli_support import Service, embedded, environment
 from tests.support.chat_behaviours import writes
 from tests.support.openai_server import openai_server
+from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
 
@@ -59,7 +60,7 @@ def test_readme_example_finds_what_it_saved(service: Service) -> None:
         env=here(service),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
 
@@ -79,7 +80,7 @@ def test_demo_program_remembers_across_runs(service: Service, memory: Memory) ->
                 env=env,
                 capture_output=True,
                 text=True,
-                timeout=120,
+                timeout=PATIENCE,
                 check=False,
             )
             assert done.returncode == 0, done.stderr
@@ -106,7 +107,7 @@ def test_program_on_this_machine_needs_only_the_address(service: Service) -> Non
     code = "from kemem import Memory\nwith Memory() as m: print(len(m.get_all(user_id='nobody')))"
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env=here(service), capture_output=True, text=True, timeout=60, check=False,
+        env=here(service), capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
 
     assert done.stdout == "0\n", done.stderr
@@ -114,7 +115,7 @@ def test_program_on_this_machine_needs_only_the_address(service: Service) -> Non
 
 def test_job_is_waited_for(memory: Memory) -> None:
     job = memory.add("I live in Oslo.", user_id="kari", async_=True)
-    done = memory.wait(job, timeout=60)
+    done = memory.wait(job, timeout=PATIENCE)
     assert done.status == "succeeded"
     assert done.finished_at is not None
     assert ["Oslo" in one.content for one in memory.get_all(user_id="kari")] == [True]
@@ -128,7 +129,7 @@ def test_memories_are_extracted_automatically(memory: Memory) -> None:
     appended = memory.append("s1", said, user_id="rosa")
     assert appended.extraction.scheduled
 
-    memory.wait(appended.extraction, timeout=60)
+    memory.wait(appended.extraction, timeout=PATIENCE)
 
     assert ["Lima" in one.content for one in memory.get_all(user_id="rosa")] == [True]
 

@@ -60,7 +60,7 @@ def test_example_of_the_manual_runs(service: Service) -> None:
 
     done = subprocess.run(
         [sys.executable, "-c", f"{MODEL}{example}assert model.script == []"],
-        env=environment(more), capture_output=True, text=True, timeout=120, check=False,
+        env=environment(more), capture_output=True, text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
 
     assert done.returncode == 0, done.stderr

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import kemem
+from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 # httpx and what it brings along.
@@ -38,7 +39,7 @@ pytestmark = pytest.mark.slow
 def run(*command: str | Path, cwd: Path) -> str:
     # No PYTHONPATH: the checkout must not be found.
     done = subprocess.run(
-        command, cwd=cwd, capture_output=True, text=True, timeout=120, check=False, env={}
+        command, cwd=cwd, capture_output=True, text=True, timeout=PATIENCE, check=False, env={}
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -51,7 +51,9 @@ async def running(dsn: str, disk: Disk, *, debounce_seconds: int = 1) -> AsyncIt
     ):
         owner = await make_tenant(runtime)
         app = create_app(open_runtime(settings, where, free_bytes=disk))
-        async with LifespanManager(app, startup_timeout=30, shutdown_timeout=30) as manager:
+        async with LifespanManager(
+            app, startup_timeout=PATIENCE, shutdown_timeout=PATIENCE
+        ) as manager:
             app.state.reached = manager.app
             async with client_of(app, owner.key) as client:
                 yield client

@@ -25,6 +25,7 @@ from tests.support.api import append
 from tests.support.chat_behaviours import by_question, decides, entry, extracts, slowly
 from tests.support.databases import new_database, served
 from tests.support.openai_server import openai_server
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.worker_processes import WorkerProcess, worker_process
@@ -184,7 +185,7 @@ async def storm(
     settings = Settings(_env_file=None, debounce_seconds=DEBOUNCE_SECONDS)
     application = create_app(open_runtime(settings, served(dsn)))
     async with (
-        LifespanManager(application, startup_timeout=30) as manager,
+        LifespanManager(application, startup_timeout=PATIENCE) as manager,
         open_runtime(settings, served(dsn)) as runtime,
     ):
         application.state.reached = manager.app

@@ -9,6 +9,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from tests.support.desktop import called
 from tests.support.locks import holding, until_somebody_waits
+from tests.support.patience import PATIENCE
 from tests.support.service import listening
 from tests.support.tenants import Caller
 
@@ -20,7 +21,7 @@ async def test_a_cancelled_call_leaves_everything_as_it_was(
     headers = {"Authorization": f"Bearer {acme.key}", "KeMem-User": "ana"}
     async with (
         listening(app) as port,
-        httpx2.AsyncClient(headers=headers, timeout=60) as http,
+        httpx2.AsyncClient(headers=headers, timeout=PATIENCE) as http,
         Client(
             streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=http), mode=mode
         ) as client,

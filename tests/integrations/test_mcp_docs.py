@@ -17,6 +17,7 @@ from mcp.client.streamable_http import streamable_http_client
 
 from app.integrations.mcp.toolset import MCP_TOOLS
 from tests.support.desktop import called
+from tests.support.patience import PATIENCE
 from tests.support.service import listening
 from tests.support.tenants import Caller, make_key
 
@@ -62,7 +63,7 @@ async def test_a_desktop_connects_by_address(app, key: str, desktop: str) -> Non
     assert entry["url"] == f"{ADDRESS}/mcp"
     async with (
         listening(app) as port,
-        httpx2.AsyncClient(headers=headers_of(entry, key), timeout=60) as http,
+        httpx2.AsyncClient(headers=headers_of(entry, key), timeout=PATIENCE) as http,
         Client(
             streamable_http_client(f"http://127.0.0.1:{port}/mcp", http_client=http), mode="legacy"
         ) as client,

@@ -12,6 +12,7 @@ from mcp import MCPError, StdioServerParameters
 from mcp.client import Client
 
 from tests.support.desktop import called, refused
+from tests.support.patience import PATIENCE
 from tests.support.service import listening
 from tests.support.tenants import Caller, make_key
 
@@ -77,7 +78,7 @@ def test_without_a_key_a_sentence_says_where_one_is_looked_for(program, tmp_path
                    "MEMORY_DATA_DIR": str(tmp_path)}  # fmt: skip
     done = subprocess.run(
         [sys.executable, *program], env=environment, input="", capture_output=True, text=True,
-        timeout=60, check=False,
+        timeout=PATIENCE, check=False,
     )  # fmt: skip
 
     assert done.returncode != 0
@@ -92,7 +93,7 @@ def test_without_a_service_a_sentence_says_how_to_start_one() -> None:
                    "KEMEM_URL": "http://127.0.0.1:9", "KEMEM_API_KEY": "kem_1"}  # fmt: skip
     done = subprocess.run(
         [sys.executable, "-m", "kemem.mcp"], env=environment, input="", capture_output=True,
-        text=True, timeout=60, check=False,
+        text=True, timeout=PATIENCE, check=False,
     )  # fmt: skip
 
     assert (done.returncode, done.stdout) == (0, "")

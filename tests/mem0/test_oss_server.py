@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
 from app.runtime import Runtime
+from tests.support.patience import PATIENCE
 from tests.support.tenants import Caller, make_key
 
 UUID = "01997b6a-5c7e-7f8a-9b0c-1d2e3f4a5b6c"
@@ -18,7 +19,7 @@ TEA = "She drinks green tea in the morning."
 def server_client(app: FastAPI, headers: dict[str, str]) -> AsyncClient:
     transport = ASGITransport(app.state.reached, raise_app_exceptions=False)
     return AsyncClient(
-        transport=transport, base_url="http://test/mem0-oss", headers=headers, timeout=60
+        transport=transport, base_url="http://test/mem0-oss", headers=headers, timeout=PATIENCE
     )
 
 

@@ -12,11 +12,13 @@ from app.governance.statistics.rollup import MOST_DAYS, Rollup
 from app.identity.usage.count_repository import DailyCountRepository
 from app.runtime import Runtime
 from tests.support.api import append, execute, ok, save
+from tests.support.days import utc_today
 from tests.support.model_service import app_of
 from tests.support.service import client_of
 from tests.support.tenants import Caller
 
-TODAY = datetime.now(UTC).date()
+pytestmark = pytest.mark.usefixtures("within_one_day")
+
 VERDICT = """INSERT INTO gate_decisions
     (tenant_id, decision_id, verdict, codes, event, scope, source, create_time)
     VALUES ($1, $2, $3, $4, $5, 'user', 'user', $6)"""
@@ -53,9 +55,9 @@ async def test_days_are_the_same_before_and_after_they_are_counted(
     client: AsyncClient, rollup: Rollup, acme: Caller, dsn: str
 ) -> None:
     for before in (3, 3, 1, 0):
-        await decide(dsn, acme, TODAY - timedelta(before), "too_short", "injection")
-    await decide(dsn, acme, TODAY - timedelta(3))
-    await decide(dsn, acme, TODAY - timedelta(3), event="KEEP")
+        await decide(dsn, acme, utc_today() - timedelta(before), "too_short", "injection")
+    await decide(dsn, acme, utc_today() - timedelta(3))
+    await decide(dsn, acme, utc_today() - timedelta(3), event="KEEP")
     live = await refusals(client)
 
     done = await rollup.run(acme.tenant_id)
@@ -63,7 +65,7 @@ async def test_days_are_the_same_before_and_after_they_are_counted(
     # Whether yesterday is over for an hour, the clock decides.
     assert done["days_counted"] in {2, 3}
     assert await refusals(client) == live
-    first = live[str(TODAY - timedelta(3))]
+    first = live[str(utc_today() - timedelta(3))]
     assert (first["accepted"], first["rejected"]) == (1, 2)
     assert first["by_code"] == {"injection": 2, "too_short": 2}
     assert await rollup.run(acme.tenant_id) == {"days_counted": 0}
@@ -73,17 +75,19 @@ async def test_a_day_that_is_counted_beside_the_request_counts_once(
     client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
 ) -> None:
     """As a request sees it that asked which days are over before the counts came."""
-    await decide(dsn, acme, TODAY, "too_short")
+    await decide(dsn, acme, utc_today(), "too_short")
     async with runtime.database.begin(acme.tenant_id) as db:
-        await DailyCountRepository(db, acme.tenant_id).add({(TODAY, "verdict", "", "rejected"): 1})
+        await DailyCountRepository(db, acme.tenant_id).add(
+            {(utc_today(), "verdict", "", "rejected"): 1}
+        )
 
-    assert (await refusals(client))[str(TODAY)]["rejected"] == 1
+    assert (await refusals(client))[str(utc_today())]["rejected"] == 1
 
 
 async def test_a_counted_day_stays_when_its_rows_are_gone(
     client: AsyncClient, rollup: Rollup, acme: Caller, dsn: str
 ) -> None:
-    day = TODAY - timedelta(5)
+    day = utc_today() - timedelta(5)
     await decide(dsn, acme, day, "too_short")
     await rollup.run(acme.tenant_id)
     await execute(dsn, "DELETE FROM gate_decisions WHERE tenant_id = $1", acme.tenant_id)
@@ -96,7 +100,7 @@ async def test_a_counted_day_stays_when_its_rows_are_gone(
 async def test_days_before_the_first_one_are_counted_up_to_a_bound_in_one_run(
     rollup: Rollup, acme: Caller, dsn: str
 ) -> None:
-    await decide(dsn, acme, TODAY - timedelta(MOST_DAYS + 10), "too_short")
+    await decide(dsn, acme, utc_today() - timedelta(MOST_DAYS + 10), "too_short")
 
     first = await rollup.run(acme.tenant_id)
     second = await rollup.run(acme.tenant_id)
@@ -110,14 +114,18 @@ async def test_two_runs_at_once_count_the_same(
 ) -> None:
     await save(client, "She keeps bees.")
     for before in (4, 3, 2):
-        await decide(dsn, acme, TODAY - timedelta(before), "too_short")
+        await decide(dsn, acme, utc_today() - timedelta(before), "too_short")
 
     await asyncio.gather(*(rollup.run(acme.tenant_id) for _ in range(4)))
 
     shown = await refusals(client)
-    assert [shown[str(TODAY - timedelta(before))]["rejected"] for before in (4, 3, 2)] == [1, 1, 1]
+    assert [shown[str(utc_today() - timedelta(before))]["rejected"] for before in (4, 3, 2)] == [
+        1,
+        1,
+        1,
+    ]
     [kept] = ok(await client.get("/stats/memories"))["items"]
-    assert (kept["day"], kept["total"]) == (str(TODAY), 1)
+    assert (kept["day"], kept["total"]) == (str(utc_today()), 1)
 
 
 async def test_memories_of_a_day_are_its_last_count(
@@ -148,7 +156,7 @@ async def test_duplicates_that_are_left_are_estimated_by_a_sample(
     await rollup.run(acme.tenant_id)
 
     duplicates = ok(await client.get("/stats/memories"))["now"]["duplicates"]
-    assert duplicates == {"day": str(TODAY), "sampled": 6, "found": 2}
+    assert duplicates == {"day": str(utc_today()), "sampled": 6, "found": 2}
 
 
 async def test_the_sample_is_bounded(client: AsyncClient, runtime: Runtime, acme: Caller) -> None:
@@ -211,9 +219,9 @@ async def test_items_are_counted_on_the_day_of_each_event(
         }
 
     wanted = {
-        str(TODAY - timedelta(4)): [1, 0, 0],
-        str(TODAY - timedelta(3)): [0, 1, 0],
-        str(TODAY): [0, 0, 1],
+        str(utc_today() - timedelta(4)): [1, 0, 0],
+        str(utc_today() - timedelta(3)): [0, 1, 0],
+        str(utc_today()): [0, 0, 1],
     }
     assert await by_day() == wanted
 

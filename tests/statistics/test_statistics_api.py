@@ -1,7 +1,7 @@
 """Statistics as a client reads them: what was searched, refused, read and remembered."""
 
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -15,12 +15,14 @@ from app.identity.usage.count_repository import DailyCountRepository, DailySum
 from app.platform.work.unit import Work
 from app.runtime import Runtime
 from tests.support.api import append, execute, fields, ok, problem, save, search
+from tests.support.days import utc_today
 from tests.support.model_service import app_of
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 from tests.support.working import extracted, working
 
-TODAY = datetime.now(UTC).date()
+pytestmark = pytest.mark.usefixtures("within_one_day")
+
 ROUTES = ("effect", "refusals", "extraction", "memories")
 
 
@@ -44,7 +46,10 @@ async def context(client: AsyncClient, session_id: str, **body: Any) -> dict[str
 async def test_a_new_tenant_has_no_figures(client: AsyncClient) -> None:
     for name in ROUTES:
         answer = await stats(client, name)
-        assert (answer["since"], answer["until"]) == (str(TODAY - timedelta(29)), str(TODAY))
+        assert (answer["since"], answer["until"]) == (
+            str(utc_today() - timedelta(29)),
+            str(utc_today()),
+        )
         assert answer["items"] == [], name
     effect = (await stats(client, "effect"))["totals"]
     assert effect["searches"] == {
@@ -52,7 +57,7 @@ async def test_a_new_tenant_has_no_figures(client: AsyncClient) -> None:
     }  # fmt: skip
     assert effect["items"]["use_rate"] is None
     assert (await stats(client, "memories"))["now"] == {
-        "day": str(TODAY), "total": 0, "by_status": {}, "by_memory_type": {}, "never_used": 0,
+        "day": str(utc_today()), "total": 0, "by_status": {}, "by_memory_type": {}, "never_used": 0,
         "in_conflict": 0, "live": True, "duplicates": None,
     }  # fmt: skip
 
@@ -80,7 +85,7 @@ async def test_searches_and_contexts_are_counted_with_their_hits(
     assert 0 < searches["p50_ms"] <= searches["p95_ms"]
     assert (contexts["count"], contexts["queries"], contexts["hits"]) == (3, 2, 1)
     [day] = answer["items"]
-    assert (day["day"], day["agent_id"]) == (str(TODAY), None)
+    assert (day["day"], day["agent_id"]) == (str(utc_today()), None)
     assert {name: day[name] for name in answer["totals"]} == answer["totals"]
 
 
@@ -135,10 +140,10 @@ async def test_the_busiest_agents_are_shown(
 ) -> None:
     async with runtime.database.begin(acme.tenant_id) as db:
         await DailyCountRepository(db, acme.tenant_id).replace(
-            TODAY,
+            utc_today(),
             ("search",),
             [
-                DailySum(TODAY, "search", f"agent-{number}", "5", number)
+                DailySum(utc_today(), "search", f"agent-{number}", "5", number)
                 for number in range(1, agents + 1)
             ],
         )
@@ -161,7 +166,7 @@ async def test_verdicts_are_counted_by_the_rule(client: AsyncClient) -> None:
     assert answer["totals"] == {
         "accepted": 1, "rejected": 2, "by_code": {"low_confidence": 1, "too_short": 1},
     }  # fmt: skip
-    assert [row["day"] for row in answer["items"]] == [str(TODAY)]
+    assert [row["day"] for row in answer["items"]] == [str(utc_today())]
 
 
 async def test_runs_are_counted_with_what_they_waited(
@@ -228,7 +233,7 @@ async def test_a_large_tenant_is_shown_its_last_count(
 @pytest.mark.parametrize("name", ROUTES)
 async def test_days_have_bounds(client: AsyncClient, name: str) -> None:
     for since, status in ((99, 200), (100, 422), (-1, 422)):
-        params = {"since": str(TODAY - timedelta(since)), "until": str(TODAY)}
+        params = {"since": str(utc_today() - timedelta(since)), "until": str(utc_today())}
         response = await client.get(f"/stats/{name}", params=params)
         assert response.status_code == status, (since, response.text)
         if status == 422:

@@ -10,6 +10,8 @@ from fastapi import FastAPI
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from tests.support.patience import PATIENCE
+
 URL = "http://test/mcp"
 
 
@@ -21,7 +23,7 @@ async def desktop(
     headers = {"Authorization": f"Bearer {key}"} | headers
     transport = httpx2.ASGITransport(app.state.reached, raise_app_exceptions=False)
     async with (
-        httpx2.AsyncClient(transport=transport, headers=headers, timeout=60) as http,
+        httpx2.AsyncClient(transport=transport, headers=headers, timeout=PATIENCE) as http,
         Client(streamable_http_client(URL, http_client=http), mode=mode) as client,
     ):
         yield client

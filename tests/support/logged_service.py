@@ -61,7 +61,7 @@ async def main() -> None:
     app.add_api_route("/v1/stumble-alone", stumble_alone, methods=["POST"])
     answers = []
     async with (
-        LifespanManager(app, startup_timeout=30, shutdown_timeout=30) as manager,
+        LifespanManager(app, startup_timeout=PATIENCE, shutdown_timeout=PATIENCE) as manager,
         open_runtime(settings, dsn) as runtime,
         working(runtime, dsn),
     ):

@@ -11,6 +11,7 @@ from httpx import ASGITransport, AsyncClient
 from app.runtime import Runtime
 from app.worker import working
 from tests.support.environments import quiet_environment
+from tests.support.patience import PATIENCE
 from tests.support.service import listening
 
 
@@ -19,7 +20,7 @@ def mem0_client(app: FastAPI, key: str | None) -> AsyncClient:
     headers = {} if key is None else {"Authorization": f"Token {key}"}
     transport = ASGITransport(app.state.reached, raise_app_exceptions=False)
     return AsyncClient(
-        transport=transport, base_url="http://test/mem0", headers=headers, timeout=60
+        transport=transport, base_url="http://test/mem0", headers=headers, timeout=PATIENCE
     )
 
 

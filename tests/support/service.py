@@ -19,6 +19,7 @@ from app.main import create_app
 from app.runtime import open_runtime
 from app.settings import Settings
 from tests.support.databases import served
+from tests.support.patience import PATIENCE
 
 USAGE_FLUSH: Final = timedelta(milliseconds=50)
 """Tests wait for what is counted; nobody else does."""
@@ -42,7 +43,7 @@ async def service(
     """The whole service on the database at `dsn`, reached with `client_of`."""
     chosen = settings_of(**settings)
     app = create_app(open_runtime(chosen, served(dsn), usage_flush=usage_flush))
-    async with LifespanManager(app, startup_timeout=30, shutdown_timeout=30) as manager:
+    async with LifespanManager(app, startup_timeout=PATIENCE, shutdown_timeout=PATIENCE) as manager:
         app.state.reached = manager.app
         yield app
         # It holds the models of the service, and app may outlive this block.
@@ -53,7 +54,9 @@ def client_of(app: FastAPI, key: str | None) -> AsyncClient:
     """A client that carries `key`, or none."""
     headers = {} if key is None else {"Authorization": f"Bearer {key}"}
     transport = ASGITransport(app.state.reached, raise_app_exceptions=False)
-    return AsyncClient(transport=transport, base_url="http://test/v1", headers=headers, timeout=60)
+    return AsyncClient(
+        transport=transport, base_url="http://test/v1", headers=headers, timeout=PATIENCE
+    )
 
 
 @asynccontextmanager

@@ -1,7 +1,7 @@
 """The ledger through its repository and the public route."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -18,11 +18,13 @@ from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import execute, fields, ok, problem
 from tests.support.databases import served
+from tests.support.days import utc_today
 from tests.support.model_service import app_of
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key, make_tenant, tenants
 
-TODAY = datetime.now(UTC).date()
+pytestmark = pytest.mark.usefixtures("within_one_day")
+
 NO_MODELS = dict.fromkeys(("extraction", "reconciliation", "profile", "summary"))
 
 
@@ -51,11 +53,11 @@ async def test_a_tenant_that_used_nothing_has_an_empty_ledger(client: AsyncClien
     assert answer["totals"] == {
         "calls": 0, "failures": 0, "input_tokens": 0, "output_tokens": 0, "cost": 0.0,
     }  # fmt: skip
-    assert answer["until"] == answer["today"]["day"] == str(TODAY)
-    assert answer["since"] == str(TODAY - timedelta(days=29))
+    assert answer["until"] == answer["today"]["day"] == str(utc_today())
+    assert answer["since"] == str(utc_today() - timedelta(days=29))
     assert answer["today"]["calls"] == {"limit": None, "used": 0, "remaining": None}
     assert answer["today"]["exhausted"] is None
-    assert answer["today"]["resets_at"] == f"{TODAY + timedelta(days=1)}T00:00:00Z"
+    assert answer["today"]["resets_at"] == f"{utc_today() + timedelta(days=1)}T00:00:00Z"
 
 
 async def test_notes_of_one_day_operation_and_model_are_one_row(
@@ -72,7 +74,7 @@ async def test_notes_of_one_day_operation_and_model_are_one_row(
         ("extract", "m"), ("extract", "n"), ("reconcile", "m"),
     ]  # fmt: skip
     assert answer["items"][0] == {
-        "day": str(TODAY), "operation": "extract", "model": "m",
+        "day": str(utc_today()), "operation": "extract", "model": "m",
         "calls": 3, "failures": 1, "input_tokens": 40, "output_tokens": 5, "cost": None,
     }  # fmt: skip
     assert answer["totals"] == {
@@ -94,7 +96,7 @@ async def test_twenty_notes_at_once_add_up(runtime: Runtime, acme: Caller) -> No
     assert (totals.calls, totals.input_tokens, totals.output_tokens, totals.failures) == (
         20, 190, 20, 10,
     )  # fmt: skip
-    assert totals.day == TODAY
+    assert totals.day == utc_today()
 
 
 async def test_the_list_is_narrowed_by_days_operation_and_model(
@@ -111,11 +113,11 @@ async def test_the_list_is_narrowed_by_days_operation_and_model(
         assert answer["totals"]["calls"] == sum(row["calls"] for row in answer["items"])
         return [row["calls"] for row in answer["items"]]
 
-    before = str(TODAY - timedelta(days=2))
+    before = str(utc_today() - timedelta(days=2))
     assert await calls() == [2, 1, 8, 4]
-    assert await calls(since=str(TODAY - timedelta(days=1))) == [2, 1, 8]
+    assert await calls(since=str(utc_today() - timedelta(days=1))) == [2, 1, 8]
     assert await calls(since=before, until=before) == [4]
-    assert await calls(until=str(TODAY - timedelta(days=3))) == []
+    assert await calls(until=str(utc_today() - timedelta(days=3))) == []
     assert await calls(operation="reconcile") == [8]
     assert await calls(model="n") == [1]
     assert await calls(model="n", operation="reconcile") == []
@@ -123,8 +125,10 @@ async def test_the_list_is_narrowed_by_days_operation_and_model(
 
 async def test_a_hundred_days_are_shown_and_no_more(client: AsyncClient) -> None:
     for days, status in ((0, 200), (99, 200), (100, 422), (-1, 422)):
-        since = TODAY - timedelta(days=days)
-        response = await client.get("/usage", params={"since": str(since), "until": str(TODAY)})
+        since = utc_today() - timedelta(days=days)
+        response = await client.get(
+            "/usage", params={"since": str(since), "until": str(utc_today())}
+        )
         if status == 200:
             assert ok(response)["since"] == str(since)
         else:

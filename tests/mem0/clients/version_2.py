@@ -45,7 +45,7 @@ async def failed(method: str, *args, **kwargs) -> str:
 
 async def remembered() -> list:
     """What `add` in the background has led to."""
-    for _ in range(600):
+    for _ in range(3000):
         found = (await call("get_all", filters={"user_id": "lisa"}))["results"]
         if found:
             return found
