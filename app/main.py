@@ -45,6 +45,7 @@ from app.integrations.mcp.router import router as mcp
 from app.integrations.mem0.batch_router import router as mem0_batches
 from app.integrations.mem0.dialect_router import Dialect, api_key_as_bearer, token_as_bearer
 from app.integrations.mem0.entity_router import router as mem0_entities
+from app.integrations.mem0.error_bodies import HOSTED, SERVER, error_body
 from app.integrations.mem0.oss_router import router as mem0_server
 from app.integrations.mem0.profile_router import router as mem0_profiles
 from app.integrations.mem0.project_router import router as mem0_projects
@@ -158,8 +159,8 @@ MEM0_ROUTERS = (mem0, mem0_entities, mem0_batches, mem0_profiles, mem0_webhooks,
 
 # Mounted: each has its own errors and its own document, at `openapi.json` below its path.
 DIALECTS = {
-    "/mem0": Dialect("mem0's API", MEM0_ROUTERS, token_as_bearer),
-    "/mem0-oss": Dialect("mem0's server", (mem0_server,), api_key_as_bearer),
+    HOSTED: Dialect("mem0's API", MEM0_ROUTERS, token_as_bearer),
+    SERVER: Dialect("mem0's server", (mem0_server,), api_key_as_bearer),
 }
 
 
@@ -211,7 +212,12 @@ def create_app(
     install_guide(app)
     problems.install(app)
     openapi.install_document(app, *KEY_ERRORS, examples=EXAMPLES)
-    app.add_middleware(RequestMiddleware, max_bytes=request_max_bytes, identify=identified)
+    app.add_middleware(
+        RequestMiddleware,
+        max_bytes=request_max_bytes,
+        identify=identified,
+        error_bodies=error_body,
+    )
     return app
 
 

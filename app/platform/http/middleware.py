@@ -45,6 +45,7 @@ KEYED = ("/v1/", "/mem0/", "/mem0-oss/")
 """What takes a key."""
 
 Identify = Callable[[Request], Awaitable[object]]
+ErrorBodies = Callable[[Scope], problems.ErrorBody | None]
 
 CLIENT_GONE = 499
 """Never sent: counted and logged when the caller disconnected before the answer."""
@@ -84,13 +85,20 @@ def _naming_configuration_errors(send: Send) -> Send:
 class RequestMiddleware:
     """Wraps every request."""
 
-    def __init__(self, app: ASGIApp, *, max_bytes: int, identify: Identify) -> None:
-        """Let bodies of `max_bytes` through; `identify` raises if the caller's key is not valid,
-        and is asked before a body is read.
+    def __init__(
+        self, app: ASGIApp, *, max_bytes: int, identify: Identify, error_bodies: ErrorBodies
+    ) -> None:
+        """Let bodies of `max_bytes` through.
+
+        Args:
+            identify: raises if the caller's key is not valid; asked before a body is read.
+            error_bodies: how errors of a request are written, if not as problem documents.
+
         """
         self._app = app
         self._max_bytes = max_bytes
         self._identify = identify
+        self._error_bodies = error_bodies
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -107,6 +115,7 @@ class RequestMiddleware:
         started = perf_counter()
         request_id = _request_id(scope)
         scope.setdefault("state", {})["request_id"] = request_id
+        scope[problems.ERROR_BODY] = self._error_bodies(scope)
         structlog.contextvars.clear_contextvars()
         structlog.contextvars.bind_contextvars(request_id=request_id)
         status = CLIENT_GONE

@@ -1,12 +1,13 @@
 """Every failure as RFC 9457 `application/problem+json`, in one shape.
 
-Domain errors, validation, unknown paths and crashes look alike, so a client needs one
-parser. Rejected input is never echoed: it may be a whole conversation.
+Domain errors, validation, unknown paths and crashes look alike, so a client needs one parser; a
+client of another product's dialect gets the shape that it parses (`ERROR_BODY`). Rejected input is
+never echoed: it may be a whole conversation.
 """
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from http import HTTPStatus
 from typing import Annotated, Any
 
@@ -25,6 +26,11 @@ from app.platform.work.idempotency import ReplayedAnswer
 log = structlog.get_logger()
 
 MEDIA_TYPE = "application/problem+json"
+
+ErrorBody = Callable[[Mapping[str, Any], int, str, Mapping[str, Any]], tuple[int, dict[str, Any]]]
+"""Status and JSON of an error of another shape, from its scope, status, detail and members."""
+ERROR_BODY = "kemem.error_body"
+"""In a scope: the `ErrorBody` of its errors, where they are no problem documents."""
 MOST_FAULTS = 100
 """A body of 2 MiB can hold 150,000 fields that do not belong there."""
 
@@ -108,7 +114,11 @@ def answer(
     members: Mapping[str, Any] | None = None,
     headers: Mapping[str, str] | None = None,
 ) -> ProblemResponse:
-    """A problem document about the request in `scope`, an ASGI scope."""
+    """A problem document about the request in `scope`, an ASGI scope, or what stands for one."""
+    written: ErrorBody | None = scope.get(ERROR_BODY)
+    if written is not None:
+        status, content = written(scope, status, detail, {"code": code, **(members or {})})
+        return ProblemResponse(content, status, dict(headers or {}), media_type="application/json")
     return ProblemResponse(
         {
             "type": f"/problems/{code}",
