@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.governance.statistics.rollup import MOST_DAYS, Rollup
+from app.governance.statistics.rollup import AT_ONCE, MOST_DAYS, Rollup
 from app.identity.usage.count_repository import DailyCountRepository
 from app.runtime import Runtime
 from tests.support.api import append, execute, ok, save
@@ -97,16 +97,21 @@ async def test_a_counted_day_stays_when_its_rows_are_gone(
     assert (await refusals(client))[str(day)]["rejected"] == 1
 
 
-async def test_days_before_the_first_one_are_counted_up_to_a_bound_in_one_run(
-    rollup: Rollup, acme: Caller, dsn: str
+@pytest.mark.parametrize("before", [MOST_DAYS - 1, MOST_DAYS, MOST_DAYS + 10])
+async def test_one_run_counts_all_days_that_are_kept(
+    client: AsyncClient, rollup: Rollup, acme: Caller, dsn: str, before: int
 ) -> None:
-    await decide(dsn, acme, utc_today() - timedelta(MOST_DAYS + 10), "too_short")
+    await decide(dsn, acme, utc_today() - timedelta(before), "too_short")
+    between = utc_today() - timedelta(AT_ONCE + 1)
+    await decide(dsn, acme, between, "too_short")
 
-    first = await rollup.run(acme.tenant_id)
-    second = await rollup.run(acme.tenant_id)
+    done = await rollup.run(acme.tenant_id)
 
-    assert first == {"days_counted": MOST_DAYS}
-    assert second["days_counted"] in {9, 10}
+    # Whether yesterday is over for an hour, the clock decides.
+    assert done["days_counted"] in {min(before, MOST_DAYS), min(before - 1, MOST_DAYS)}
+    assert (await rollup.run(acme.tenant_id))["days_counted"] in {0, 1}
+    await execute(dsn, "DELETE FROM gate_decisions WHERE tenant_id = $1", acme.tenant_id)
+    assert (await refusals(client))[str(between)]["rejected"] == 1
 
 
 async def test_two_runs_at_once_count_the_same(

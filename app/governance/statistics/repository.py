@@ -36,19 +36,29 @@ def _bucket(value: str, ends: Sequence[int]) -> str:
     return f"coalesce(({listed})[{place}]::text, '{LONGER}')"
 
 
-# What is said of a memory that was looked at again is no verdict on something new.
-_DECIDED: Final = (
-    f"FROM gate_decisions WHERE {_within('gate_decisions.create_time', 'gate_decisions')} "
-    "AND coalesce(event, '') NOT IN ('KEEP', 'EXTEND', 'REMOVE')"
+# What is said of a memory that was looked at again is no verdict on something new. One index holds
+# all that is read here (`gate_decisions_idx_create_time`); each day is a part of it.
+_DECISIONS: Final = """
+WITH decided AS MATERIALIZED (
+    SELECT CAST(timezone('UTC', days.start) AS date) AS day,
+        coalesce(counted.agent_id, '') AS agent_id, counted.verdict, counted.codes, counted.number
+    FROM (
+        SELECT CAST(:until AS timestamptz) - interval '24 hours' * before AS start
+        FROM generate_series(1, CAST(:days AS int4)) AS before
+    ) AS days
+    CROSS JOIN LATERAL (
+        SELECT agent_id, verdict, codes, count(*) AS number
+        FROM gate_decisions
+        WHERE tenant_id = :tenant_id AND create_time >= days.start
+            AND create_time < days.start + interval '24 hours'
+            AND coalesce(event, '') NOT IN ('KEEP', 'EXTEND', 'REMOVE')
+        GROUP BY agent_id, verdict, codes
+    ) AS counted
 )
-_DECISIONS: Final = f"""
-SELECT {_day("create_time")}, 'verdict', coalesce(agent_id, ''), verdict, count(*)
-{_DECIDED} GROUP BY 1, 3, 4
+SELECT day, 'verdict', agent_id, verdict, sum(number) FROM decided GROUP BY 1, 3, 4
 UNION ALL
-SELECT {_day("create_time")}, 'refusal', coalesce(agent_id, ''), code, count(*)
-FROM (SELECT create_time, agent_id, unnest(codes) AS code {_DECIDED} AND verdict = 'rejected')
-    AS refused
-GROUP BY 1, 3, 4
+SELECT day, 'refusal', agent_id, code, sum(number) FROM decided, unnest(codes) AS code
+WHERE verdict = 'rejected' GROUP BY 1, 3, 4
 """
 
 _MILLISECONDS: Final = "1000 * extract(epoch FROM {})"
@@ -141,6 +151,21 @@ class NearestMemory(NamedTuple):
     similarity: float
 
 
+class MemoryCount(NamedTuple):
+    """How many memories there are of an agent (empty without one), a status and a type.
+
+    Args:
+        never_used: of the active ones those that no search has found and no answer drew on.
+
+    """
+
+    agent_id: str
+    status: str
+    memory_type: str
+    number: int
+    never_used: int
+
+
 class SourceRepository:
     """What the rows of one tenant say. Reads alone; never begins or ends a transaction."""
 
@@ -159,7 +184,8 @@ class SourceRepository:
             until: at midnight UTC.
 
         """
-        values = {"tenant_id": self._tenant_id, "since": since, "until": until}
+        days = (until - since).days
+        values = {"tenant_id": self._tenant_id, "since": since, "until": until, "days": days}
         found: list[DailySum] = []
         for name in sources:
             rows: Any = await self._db.execute(text(SOURCES[name]), values)
@@ -168,38 +194,40 @@ class SourceRepository:
             ]
         return found
 
-    async def memories(self) -> list[tuple[str, str, str, int]]:
-        """Memories as they are now: agent (empty without one), status, type and how many."""
-        rows = await self._db.execute(
-            select(
-                func.coalesce(Memory.agent_id, ""), Memory.status, Memory.memory_type, func.count()
-            )
-            .where(Memory.tenant_id == self._tenant_id)
-            .group_by(Memory.agent_id, Memory.status, Memory.memory_type)
-        )
-        return [(row[0], row[1], row[2], int(row[3])) for row in rows]
-
-    async def never_used(self) -> list[tuple[str, int]]:
-        """Active memories that no search has found and no answer drew on, by agent."""
+    async def memories(self) -> list[MemoryCount]:
+        """Memories as they are now, by agent, status and type; each row is read once."""
         drawn_on = (
             select(ContextInjection.memory_id)
             .where(
                 ContextInjection.tenant_id == self._tenant_id,
-                ContextInjection.memory_id == Memory.memory_id,
                 ContextInjection.used_at.is_not(None),
             )
-            .exists()
+            .distinct()
+            .subquery()
         )
-        return await self._active(Memory.use_count == 0, ~drawn_on)
+        never_used = func.count().filter(
+            Memory.status == "active", Memory.use_count == 0, drawn_on.c.memory_id.is_(None)
+        )
+        rows = await self._db.execute(
+            select(
+                func.coalesce(Memory.agent_id, ""), Memory.status, Memory.memory_type,
+                func.count(), never_used,
+            )
+            .outerjoin(drawn_on, drawn_on.c.memory_id == Memory.memory_id)
+            .where(Memory.tenant_id == self._tenant_id)
+            .group_by(Memory.agent_id, Memory.status, Memory.memory_type)
+        )  # fmt: skip
+        return [MemoryCount(*row) for row in rows]
 
     async def in_conflict(self) -> list[tuple[str, int]]:
         """Memories that contradict another one and both count, by agent."""
-        return await self._active(in_conflict(self._tenant_id, wanted=True))
-
-    async def _active(self, *conditions: Any) -> list[tuple[str, int]]:
         rows = await self._db.execute(
             select(func.coalesce(Memory.agent_id, ""), func.count())
-            .where(Memory.tenant_id == self._tenant_id, Memory.status == "active", *conditions)
+            .where(
+                Memory.tenant_id == self._tenant_id,
+                Memory.status == "active",
+                in_conflict(self._tenant_id, wanted=True),
+            )
             .group_by(Memory.agent_id)
         )
         return [(row[0], int(row[1])) for row in rows]

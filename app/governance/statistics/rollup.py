@@ -1,5 +1,6 @@
 """Counts what is shown later: once for each day that is over, and what is remembered every hour."""
 
+from collections import Counter
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
@@ -28,8 +29,12 @@ DAY: Final = timedelta(days=1)
 SETTLED: Final = timedelta(hours=1)
 """How long after its end a day is counted: what began on it is committed by then."""
 
-MOST_DAYS: Final = 100
-"""Most days that one run counts; the next goes on."""
+MOST_DAYS: Final = 400
+"""How far back a tenant's first run begins: as long as daily counts are kept. One run counts all
+days that are over, so that no request counts them again."""
+
+AT_ONCE: Final = 20
+"""How many days one transaction counts."""
 
 SAMPLE: Final = 100
 """How many memories are compared with the nearest of their owner, once a day."""
@@ -42,7 +47,7 @@ LIVE_ROWS: Final = 50_000
 
 
 class Rollup:
-    """Counts one tenant's days, in a transaction for each; the service goes on answering."""
+    """Counts one tenant's days, in transactions of `AT_ONCE`; the service goes on answering."""
 
     def __init__(
         self,
@@ -69,13 +74,8 @@ class Rollup:
 
         """
         days = await self._due(tenant_id)
-        for day in days:
-            async with self._database.begin(tenant_id) as db:
-                sources = SourceRepository(db, tenant_id)
-                found = await sources.of_days(list(SOURCES), midnight(day), midnight(day) + DAY)
-                found.append(DailySum(day, CLOSED, "", "", 1))
-                counts = DailyCountRepository(db, tenant_id)
-                await counts.replace(day, (*OF_DAYS, CLOSED), found)
+        for start in range(0, len(days), AT_ONCE):
+            await self._close(tenant_id, days[start : start + AT_ONCE])
         async with self._database.begin(tenant_id) as db:
             today = (await clock_of(db)).astimezone(UTC).date()
             counts = DailyCountRepository(db, tenant_id)
@@ -91,6 +91,16 @@ class Rollup:
             await self._count_duplicates(tenant_id, today)
         return {"days_counted": len(days)}
 
+    async def _close(self, tenant_id: str, days: Sequence[date]) -> None:
+        """Count days that follow each other."""
+        first, last = days[0], days[-1]
+        async with self._database.begin(tenant_id) as db:
+            sources = SourceRepository(db, tenant_id)
+            found = await sources.of_days(list(SOURCES), midnight(first), midnight(last) + DAY)
+            found += [DailySum(day, CLOSED, "", "", 1) for day in days]
+            counts = DailyCountRepository(db, tenant_id)
+            await counts.replace(first, (*OF_DAYS, CLOSED), found, until=last)
+
     async def _due(self, tenant_id: str) -> Sequence[date]:
         """Days to count, oldest first; empty days that nothing was counted before are left out."""
         async with self._database.begin(tenant_id) as db:
@@ -100,7 +110,8 @@ class Rollup:
         if last is None and first is None:
             return []
         start = last + DAY if last is not None else (first or midnight(over)).astimezone(UTC).date()
-        return [start + number * DAY for number in range(min((over - start).days, MOST_DAYS))]
+        start = max(start, over - MOST_DAYS * DAY)
+        return [start + number * DAY for number in range((over - start).days)]
 
     async def _count_duplicates(self, tenant_id: str, today: date) -> None:
         async with self._database.begin(tenant_id) as db:
@@ -140,17 +151,23 @@ def _same(pairs: Sequence[NearestMemory], floors: dict[str, float]) -> int:
 
 async def stock(sources: SourceRepository, day: date) -> list[DailySum]:
     """What is remembered now, as counts of `day`; nothing where nothing ever was."""
-    memories = [
-        DailySum(day, "memories", agent_id, f"{status}/{memory_type}", count)
-        for agent_id, status, memory_type, count in await sources.memories()
-    ]
+    memories = await sources.memories()
     if not memories:
         return []
+    never_used: Counter[str] = Counter()
+    for each in memories:
+        never_used[each.agent_id] += each.never_used
     return [
-        *memories,
+        *(
+            DailySum(
+                day, "memories", each.agent_id, f"{each.status}/{each.memory_type}", each.number
+            )
+            for each in memories
+        ),
         *(
             DailySum(day, "never_used", agent, "", count)
-            for agent, count in await sources.never_used()
+            for agent, count in never_used.items()
+            if count
         ),
         *(
             DailySum(day, "in_conflict", agent, "", count)

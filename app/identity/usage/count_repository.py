@@ -71,12 +71,21 @@ class DailyCountRepository:
         """
         await self._send(_ADD, [DailySum(*key, count) for key, count in counts.items()])
 
-    async def replace(self, day: date, names: Sequence[str], counts: Iterable[DailySum]) -> None:
-        """Let the counts of these names on `day` be these and no others. Safe to repeat."""
+    async def replace(
+        self,
+        day: date,
+        names: Sequence[str],
+        counts: Iterable[DailySum],
+        *,
+        until: date | None = None,
+    ) -> None:
+        """Let the counts of these names on `day`, or on the days from it to `until`, both included,
+        be these and no others. Safe to repeat.
+        """
         await self._db.execute(
             delete(DailyCount).where(
                 DailyCount.tenant_id == self._tenant_id,
-                DailyCount.day == day,
+                DailyCount.day.between(day, until or day),
                 DailyCount.name.in_(names),
             )
         )

@@ -298,7 +298,14 @@ class GateDecision(TenantOwned, Base):
 
     __tablename__ = "gate_decisions"
     __table_args__ = (
-        Index("gate_decisions_idx_create_time", "tenant_id", "create_time", "decision_id"),
+        # With all that statistics count of a verdict.
+        Index(
+            "gate_decisions_idx_create_time",
+            "tenant_id",
+            "create_time",
+            "decision_id",
+            postgresql_include=["agent_id", "verdict", "event", "codes"],
+        ),
         Index("gate_decisions_idx_user_id", "tenant_id", "user_id", "create_time", "decision_id"),
         Index(
             "gate_decisions_idx_memory_id",
