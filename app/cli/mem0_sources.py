@@ -38,7 +38,7 @@ class Found:
     unreadable: list[str] = field(default_factory=list)
     """Ids, each with the reason."""
     missed: int = 0
-    """Memories that the API counted and did not give: it was written to meanwhile."""
+    """Memories and entities that the API counted and did not give: it was written to meanwhile."""
     deleted: int = 0
     """Memories of which a history file has only the past."""
 
@@ -210,7 +210,7 @@ class Mem0Api:
 
     def _each(self, found: Found, *, history: bool) -> Iterator[Remembered]:
         seen: set[str] = set()
-        for kind, name in self._entities():
+        for kind, name in self._entities(found):
             filters = {f"{kind}_id": name}
             body = {"filters": filters, "show_expired": True}
             for item in self._paged("POST", "/v3/memories/", body, found):
@@ -221,8 +221,8 @@ class Mem0Api:
                 with found.reading(record_id):
                     yield from_answer(item, self._history(record_id) if history else ())
 
-    def _entities(self) -> Iterator[tuple[str, str]]:
-        for item in self._paged("GET", "/v1/entities/"):
+    def _entities(self, found: Found) -> Iterator[tuple[str, str]]:
+        for item in self._paged("GET", "/v1/entities/", None, found):
             yield str(item.get("type")), str(item.get("name"))
 
     def _history(self, memory_id: str) -> tuple[Change, ...]:
@@ -233,24 +233,24 @@ class Mem0Api:
         self,
         method: str,
         path: str,
-        body: Mapping[str, Any] | None = None,
-        found: Found | None = None,
+        body: Mapping[str, Any] | None,
+        found: Found,
     ) -> Iterator[Mapping[str, Any]]:
         """What is on all pages; in `found`, how many of those that are counted did not come."""
         page = 1
-        given: set[str] = set()
+        given: set[tuple[str, str]] = set()
         while True:
             answer = self._answer(method, path, body, params={"page": page, "page_size": PAGE})
             # Older versions answer everything as a list.
             results = answer if isinstance(answer, list) else answer.get("results", [])
             for item in results:
-                given.add(str(item.get("id")))
+                # Entities of different types may have the same id.
+                given.add((str(item.get("type")), str(item.get("id"))))
                 yield item
             if isinstance(answer, list):
                 return
             if not results or not answer.get("next"):
-                if found is not None:
-                    found.missed += max(0, int(answer.get("count") or 0) - len(given))
+                found.missed += max(0, int(answer.get("count") or 0) - len(given))
                 return
             page += 1
 

@@ -356,9 +356,19 @@ class TestHistoryFile:
 
 
 def mem0_api(
-    memories: list[dict[str, Any]], history: dict[str, list[dict[str, Any]]], *, skipped: int = 0
+    memories: list[dict[str, Any]],
+    history: dict[str, list[dict[str, Any]]],
+    *,
+    skipped: int = 0,
+    uncounted: int = 0,
 ) -> FastAPI:
-    """The routes of mem0's API that an import reads, over some memories, two on a page."""
+    """The routes of mem0's API that an import reads, over some memories, two on a page.
+
+    Args:
+        skipped: memories that are counted and on no page.
+        uncounted: entities that are counted and on no page.
+
+    """
     api = FastAPI()
     api.state.reached = api
     api.state.skipped = skipped
@@ -377,7 +387,8 @@ def mem0_api(
             for kind in ("user", "agent")
             if one.get(f"{kind}_id")
         )
-        return {"results": [{"type": kind, "name": name} for kind, name in names], "next": None}
+        shown = [{"id": name, "type": kind, "name": name} for kind, name in names]
+        return {"count": len(shown) + uncounted, "results": shown, "next": None}
 
     @api.post("/v3/memories/")
     async def _memories(request: Request, page: int) -> dict[str, Any]:
@@ -448,10 +459,34 @@ class TestApi:
         assert (done["memories"], done["missed"]) == (4 - skipped, skipped)
         assert ("Warning" in result.stderr) == bool(skipped)
 
+    @pytest.mark.parametrize("missing", [0, 1])
+    async def test_entities_that_the_pages_skipped_are_told(self, run: Run, missing: int) -> None:
+        # Of two entities with one id; each counts.
+        memories = [
+            {"id": str(uuid4()), "memory": "A fact.", "user_id": "ana", "agent_id": "ana",
+             "created_at": AT, "updated_at": AT}
+        ]  # fmt: skip
+        async with listening(mem0_api(memories, {}, uncounted=missing)) as port:
+            source = ("--mem0-key", "m0-key", "--mem0-url", f"http://127.0.0.1:{port}")
+            result = await run(*source, "--no-api-history")
+
+        assert (told(result)["memories"], told(result)["missed"]) == (1, missing)
+        assert ("Warning" in result.stderr) == bool(missing)
+
     async def test_a_refused_key_is_told(self, run: Run) -> None:
         async with listening(mem0_api([], {})) as port:
             result = await run("--mem0-key", "wrong", "--mem0-url", f"http://127.0.0.1:{port}")
         assert "--mem0-key" in str(result.exception)
+
+
+@pytest.mark.parametrize(("user", "taken"), [("a" * 64, True), ("a" * 65, False), ("a b", False)])
+async def test_a_user_that_can_be_none_is_refused_before_anything_is_read(
+    run: Run, user: str, taken: bool
+) -> None:
+    result = await run("--postgres", "postgresql://127.0.0.1:9/none", "--user", user)
+
+    assert ("--user must be" in result.stderr) == (not taken)
+    assert (result.exit_code == 2) == (not taken)
 
 
 async def test_without_a_source_the_sources_are_named(run: Run) -> None:

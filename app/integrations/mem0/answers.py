@@ -1,5 +1,6 @@
 """Our memories, outcomes, history and jobs in the shapes that mem0's clients read. Pure."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -199,11 +200,12 @@ def _result(decision: DecisionRead) -> Shown:
 def paged(
     items: Sequence[Shown], count: int, page: int, size: int, link: Callable[[int], str]
 ) -> Shown:
-    """A page with the links to its neighbours."""
+    """A page with the links to its neighbours; before one past the end is the last."""
+    last = max(1, math.ceil(count / size))
     return {
         "count": count,
         "next": link(page + 1) if page * size < count else None,
-        "previous": link(page - 1) if page > 1 else None,
+        "previous": link(min(page - 1, last)) if page > 1 else None,
         "results": list(items),
     }
 
