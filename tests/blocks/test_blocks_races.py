@@ -11,6 +11,7 @@ from httpx import AsyncClient
 
 from tests.blocks.conftest import Desk
 from tests.support.api import counts, execute, ok
+from tests.support.patience import PATIENCE
 from tests.support.tenants import Caller
 
 pytestmark = pytest.mark.usefixtures("people")
@@ -45,11 +46,11 @@ async def at_once(dsn: str, tenant_id: str, block_id: str, *requests: Awaitable[
 
 
 async def _all_wait(dsn: str, count: int) -> None:
-    for _ in range(1000):
-        if (await execute(dsn, WAITING))[0]["count"] >= count:
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("they do not wait for each other")
+    async with asyncio.timeout(PATIENCE):
+        while (  # noqa: ASYNC110 (only the table says so)
+            await execute(dsn, WAITING)
+        )[0]["count"] < count:
+            await asyncio.sleep(0.01)
 
 
 class TestEdits:

@@ -28,6 +28,7 @@ from tests.support.conversations import compact, converse, policy, summaries, tu
 from tests.support.databases import migrated_database, served
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, refusal
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of, service
 from tests.support.tenants import Caller, make_tenant
 from tests.support.working import make_due, over, until, waiting, working
@@ -476,7 +477,7 @@ class TestAtOnce:
         await full(client)
         compacting = asyncio.create_task(compact(client, "talk"))
         await until(lambda: chat.requests)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(PATIENCE):
             await asyncio.gather(
                 append(client, "talk", *turns(3, first=41)),
                 append(client, "talk", *turns(3, first=44)),

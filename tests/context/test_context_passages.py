@@ -1,13 +1,11 @@
 """Passages of documents in a context, and the tool that finds them."""
 
-import asyncio
 from typing import Any
 
 from httpx import AsyncClient
 
 from tests.support.api import append, ok, save
 from tests.support.folders import folder
-from tests.support.patience import PATIENCE
 from tests.support.service import SELDOM, client_of, service, wiretap
 from tests.support.tenants import Caller
 from tests.support.tools import called
@@ -134,18 +132,13 @@ async def test_it_costs_a_search_of_passages_and_nothing_where_none_are_asked_fo
         await save(client, "She drinks green tea.")
 
         async def trips(**body: Any) -> int:
-            """Of five contexts, once two rounds cost the same: what is read side by side opens
-            connections, and prepares statements on each, when it happens to meet.
-            """
-            counts = [-1]
-            async with asyncio.timeout(PATIENCE):
-                while True:
-                    before = wire.round_trips
-                    for _ in range(5):
-                        await context(client, **body)
-                    counts.append(wire.round_trips - before)
-                    if counts[-1] == counts[-2]:
-                        return counts[-1]
+            """Of five contexts."""
+
+            async def five() -> None:
+                for _ in range(5):
+                    await context(client, **body)
+
+            return await wire.settled(five)
 
         plain = await trips()
         # Who is calling, the session, and two of memories and excerpts together.

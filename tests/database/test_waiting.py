@@ -21,7 +21,9 @@ from app.platform.database.failures import (
     OutcomeUnknownError,
     translate,
 )
+from tests.support.api import execute
 from tests.support.databases import served
+from tests.support.locks import server_of, until_somebody_waits
 from tests.support.patience import PATIENCE
 
 
@@ -76,7 +78,7 @@ async def line(dsn: str) -> AsyncIterator[tuple[Line, str]]:
 
 
 async def test_a_second_transaction_gives_up_on_a_pool_of_one(dsn: str) -> None:
-    async with open_database(served(dsn), pool_size=1, statement_timeout_seconds=0.3) as database:
+    async with open_database(served(dsn), pool_size=1, statement_timeout_seconds=1.5) as database:
         async with database.begin("t"):
             with pytest.raises(DatabaseBusyError):
                 async with database.begin("t"):
@@ -86,20 +88,19 @@ async def test_a_second_transaction_gives_up_on_a_pool_of_one(dsn: str) -> None:
 
 
 async def test_a_second_hot_read_gives_up_on_a_pool_of_one(dsn: str) -> None:
-    async with open_database(served(dsn), pool_size=1, statement_timeout_seconds=0.5) as database:
-        slow = asyncio.create_task(database.fetch("t", "SELECT pg_sleep(0.4), tenant.id"))
-        await asyncio.sleep(0.05)
-        held = [database.fetch("t", "SELECT pg_sleep(0.4), tenant.id") for _ in range(3)]
-        results = await asyncio.gather(*held, return_exceptions=True)
-        await slow
+    async with open_database(served(dsn), pool_size=1, statement_timeout_seconds=2) as database:
+        # Each has time enough by itself, and the last waits longer than that for its turn.
+        reads = [database.fetch("t", "SELECT pg_sleep(1.2), tenant.id") for _ in range(4)]
+        first, *results = await asyncio.gather(*reads, return_exceptions=True)
+    assert not isinstance(first, BaseException)
     assert any(isinstance(result, DatabaseBusyError) for result in results)
 
 
 async def test_a_statement_that_takes_too_long_is_ended(dsn: str) -> None:
-    async with open_database(served(dsn), pool_size=1, statement_timeout_seconds=0.2) as database:
+    async with open_database(served(dsn), pool_size=1, statement_timeout_seconds=1.5) as database:
         with pytest.raises(DatabaseBusyError):
             async with database.begin("t") as db:
-                await db.execute(text("SELECT pg_sleep(5)"))
+                await db.execute(text("SELECT pg_sleep(30)"))
         async with database.begin("t") as db:
             assert await db.scalar(text("SELECT 1")) == 1
 
@@ -112,16 +113,16 @@ async def test_a_lock_that_is_waited_for_in_vain_costs_no_connection(dsn: str) -
             return int(await db.scalar(text("SELECT pg_backend_pid()")) or 0)
 
     async with (
-        open_database(served(dsn), pool_size=1, statement_timeout_seconds=0.5) as database,
-        open_database(served(dsn), pool_size=1, statement_timeout_seconds=5) as other,
+        open_database(served(dsn), pool_size=1, statement_timeout_seconds=1.5) as database,
+        open_database(served(dsn), pool_size=1, statement_timeout_seconds=PATIENCE) as other,
     ):
         before = await server(database)
-        async with other.begin("t", first=lock):
+        async with other.begin("t", first=lock) as holding:
             with pytest.raises(DatabaseBusyError):
                 async with database.begin("t", first=lock):
                     pytest.fail("it is held")
             gone = asyncio.create_task(server_behind(database, lock))
-            await asyncio.sleep(0.1)
+            await until_somebody_waits(dsn, await server_of(holding))
             gone.cancel()
             await asyncio.wait([gone])
         assert await server(database) == before
@@ -133,6 +134,7 @@ async def server_behind(database: Database, lock: str) -> None:
 
 
 async def test_connections_that_were_cut_are_replaced_unseen(dsn: str) -> None:
+    [(began,)] = await execute(dsn, "SELECT now()")
     async with open_database(served(dsn), pool_size=3, statement_timeout_seconds=5) as database:
 
         async def busy() -> None:
@@ -141,12 +143,13 @@ async def test_connections_that_were_cut_are_replaced_unseen(dsn: str) -> None:
 
         await asyncio.gather(*(busy() for _ in range(3)))
         killer = await asyncpg.connect(dsn)
-        await killer.execute(
+        cut = await killer.fetch(
             "SELECT pg_terminate_backend(pid) FROM pg_stat_activity "
             "WHERE application_name = 'kemem' AND pid <> pg_backend_pid() "
-            "AND datname = current_database() AND state = 'idle' AND backend_start > "
-            "now() - interval '5 seconds'"
+            "AND datname = current_database() AND state = 'idle' AND backend_start > $1",
+            began,
         )
+        assert len(cut) >= 3
         await killer.close()
 
         await asyncio.gather(*(busy() for _ in range(3)))
@@ -185,9 +188,8 @@ async def test_a_connection_lost_before_commit_wrote_nothing(dsn: str) -> None:
             async with database.begin("t") as db:
                 pid = await db.scalar(text("SELECT pg_backend_pid()"))
                 killer = await asyncpg.connect(dsn)
-                await killer.execute("SELECT pg_terminate_backend($1)", pid)
+                assert await killer.fetchval("SELECT pg_terminate_backend($1, 300000)", pid)
                 await killer.close()
-                await asyncio.sleep(0.2)
 
         with pytest.raises(DatabaseUnavailableError):
             await killed()

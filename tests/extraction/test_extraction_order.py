@@ -18,6 +18,7 @@ from tests.support.chat_behaviours import by_question, decides, entry, extracts,
 from tests.support.databases import migrated_database, served
 from tests.support.model_service import app_of, asking
 from tests.support.openai_server import OpenAIServer, openai_server, refusal
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
 from tests.support.working import make_due, over, working
@@ -271,7 +272,7 @@ class TestTwoWorkers:
         together = asyncio.Barrier(2)
 
         async def reads(request):
-            async with asyncio.timeout(60):
+            async with asyncio.timeout(PATIENCE):
                 await together.wait()
             return await extracts(everything)(request)
 

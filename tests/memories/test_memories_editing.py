@@ -24,6 +24,7 @@ from tests.support.api import (
     search,
     tables_with,
 )
+from tests.support.locks import until_somebody_waits
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
@@ -109,10 +110,7 @@ class TestPatch:
                 )
                 change = asyncio.create_task(client.patch(path, json={"source_error": "Coffee."}))
                 # Until it has read the memory, and waits for its lock.
-                for _ in range(500):
-                    if await connection.fetchval("SELECT 1 FROM pg_locks WHERE NOT granted"):
-                        break
-                    await asyncio.sleep(0.02)
+                await until_somebody_waits(dsn, connection.get_server_pid())
             response = await change
         finally:
             await connection.close()

@@ -25,6 +25,7 @@ from app.runtime import Runtime
 from app.settings import Settings
 from tests.support.api import execute, ok
 from tests.support.hits import save_all, texts
+from tests.support.patience import PATIENCE
 from tests.support.plans import Crowd, new_crowd, nodes, plan_of
 from tests.support.tenants import Caller, make_tenant
 
@@ -291,7 +292,7 @@ class TestBetween:
                 acme.tenant_id,
                 ids[0],
             )
-            during = await asyncio.wait_for(texts(client, "green tea"), 5)
+            during = await asyncio.wait_for(texts(client, "green tea"), PATIENCE)
             await transaction.commit()
         finally:
             await holder.close()

@@ -21,6 +21,7 @@ from tests.support.api import (
     save,
     search,
 )
+from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
@@ -419,12 +420,12 @@ class TestFilters:
 class TestTraces:
     async def used(self, client: AsyncClient, memory_id: str, count: int) -> dict:
         """The memory, once it was counted so often."""
-        for _ in range(100):
-            memory = ok(await client.get(f"/memories/{memory_id}"))
-            if memory["use_count"] >= count:
-                return memory
-            await asyncio.sleep(0.05)
-        pytest.fail(f"still {memory['use_count']} of {count}")
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                memory = ok(await client.get(f"/memories/{memory_id}"))
+                if memory["use_count"] >= count:
+                    return memory
+                await asyncio.sleep(0.05)
 
     async def test_being_found_is_counted_and_changes_nothing_else(
         self, client: AsyncClient

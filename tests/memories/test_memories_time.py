@@ -30,6 +30,7 @@ from tests.support.api import (
     save,
     search,
 )
+from tests.support.patience import PATIENCE
 from tests.support.plans import Crowd, new_crowd, nodes, plan_of
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key, make_tenant
@@ -354,10 +355,9 @@ class TestKnownAt:
             return int(ok(await client.get(path))["use_count"])
 
         # Counts are written a moment later; those of the past would have been by then.
-        for _ in range(100):
-            if await uses():
-                break
-            await asyncio.sleep(0.05)
+        async with asyncio.timeout(PATIENCE):
+            while not await uses():  # noqa: ASYNC110 (only the service says so)
+                await asyncio.sleep(0.05)
         await asyncio.sleep(0.3)
         assert await uses() == 1
 

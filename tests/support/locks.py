@@ -5,6 +5,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import asyncpg
+from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from tests.support.api import execute
 from tests.support.patience import PATIENCE
@@ -38,6 +40,11 @@ async def committing(dsn: str, statement: str) -> AsyncIterator[int]:
     finally:
         await transaction.commit()
         await connection.close()
+
+
+async def server_of(session: AsyncSession) -> int:
+    """Who holds what this session has locked, for `until_somebody_waits`."""
+    return int(await session.scalar(text("SELECT pg_backend_pid()")) or 0)
 
 
 async def until_somebody_waits(dsn: str, holder: int) -> None:

@@ -15,6 +15,7 @@ from app.platform.database.roles import OWNER
 from app.runtime import Runtime
 from app.settings import Settings
 from tests.support.api import ok, problem
+from tests.support.patience import PATIENCE
 from tests.support.service import USAGE_FLUSH, client_of
 from tests.support.tenants import Caller, make_key
 
@@ -247,7 +248,7 @@ class TestKeys:
     async def test_repetition_is_answered_when_its_key_has_expired(
         self, client: AsyncClient
     ) -> None:
-        soon = datetime.now(UTC) + timedelta(seconds=0.3)
+        soon = datetime.now(UTC) + timedelta(seconds=2)
         body, once = {"expires_at": soon.isoformat()}, {"Idempotency-Key": "expiring"}
         first = ok(await client.post("/keys", json=body, headers=once), 201)
         await asyncio.sleep((soon - datetime.now(UTC)).total_seconds() + 0.01)
@@ -289,12 +290,12 @@ class TestKeys:
         assert first.json()["revoked_at"] == second.json()["revoked_at"]
 
     async def test_a_key_expires(self, app: FastAPI, client: AsyncClient) -> None:
-        soon = datetime.now(UTC) + timedelta(seconds=0.4)
+        soon = datetime.now(UTC) + timedelta(seconds=2)
         made = await add_key(client, expires_at=soon.isoformat())
         lasting = await add_key(client, expires_at=(soon + timedelta(hours=1)).isoformat())
         assert await status_of(app, made["key"]) == (200, None)
 
-        await asyncio.sleep(0.5)
+        await asyncio.sleep((soon - datetime.now(UTC)).total_seconds() + 0.1)
 
         assert await status_of(app, made["key"]) == (401, "expired_key")
         assert await status_of(app, lasting["key"]) == (200, None)
@@ -314,19 +315,19 @@ class TestKeys:
             return row["last_used_at"], row["writer"]
 
         assert (await used())[0] is None
-        writers = set()
+        began, writers = datetime.now(UTC), set()
         started = perf_counter()
         for _ in range(40):
             assert await status_of(app, made["key"]) == (200, None)
             writers.add((await used())[1])
         flushes = (perf_counter() - started) / USAGE_FLUSH.total_seconds()
-        async with asyncio.timeout(1):
+        async with asyncio.timeout(PATIENCE):
             while (await used())[0] is None:  # noqa: ASYNC110 (only the table says so)
                 await asyncio.sleep(0.02)
 
         moment, _ = await used()
         await connection.close()
-        assert timedelta(0) <= datetime.now(UTC) - moment < timedelta(seconds=5)
+        assert began <= moment <= datetime.now(UTC)
         assert len(writers) <= flushes + 2
 
     async def test_a_forged_key_with_a_real_prefix_is_unknown(

@@ -14,7 +14,7 @@ from app.prompting.tools.caller import DeferredAnswer, ToolCaller
 from app.prompting.tools.tool_results import Budget, ToolResult
 from app.prompting.tools.toolset import TOOLS
 from tests.support.api import append, dump, ok, tables_with
-from tests.support.locks import holding
+from tests.support.locks import holding, until_somebody_waits
 from tests.support.threads import watched_threads
 from tests.support.tools import called, refusal, result
 
@@ -158,19 +158,21 @@ class TestBlocks:
         )
 
     async def test_how_long_it_took_counts_what_it_waited_for(self, blocks, dsn) -> None:
-        started = perf_counter()
-        async with holding(dsn, "SELECT FROM blocks FOR UPDATE"):
+        began = perf_counter()
+        async with holding(dsn, "SELECT FROM blocks FOR UPDATE") as holder:
             calling = asyncio.create_task(
                 called(blocks, "core_memory_append", {"label": "human", "content": "A cat."})
             )
-            await asyncio.sleep(0.3)
-            assert not calling.done()
+            await until_somebody_waits(dsn, holder)
+            waits = perf_counter()
+            await asyncio.sleep(0.2)
+            waited = perf_counter() - waits
         answer = await calling
-        elapsed = 1000 * (perf_counter() - started)
+        elapsed = perf_counter() - began
 
         assert answer["ok"]
-        # The lock was held for all of the sleep but the time until the call arrived there.
-        assert 150 <= answer["duration_ms"] <= elapsed
+        assert 1000 * waited <= answer["duration_ms"] + 1
+        assert answer["duration_ms"] <= 1000 * elapsed
 
     async def path(self, client: AsyncClient) -> str:
         rows = ok(await client.get("/blocks", params={"agent_id": "helper", "label": "human"}))

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from app.runtime import Runtime
 from app.settings import Settings
 from tests.support.api import execute, found, ok, problem, save
 from tests.support.chat_behaviours import entry, extracts
+from tests.support.locks import server_of, until_somebody_waits
 from tests.support.openai_server import (
     OpenAIServer,
     Request,
@@ -30,8 +32,10 @@ from tests.support.openai_server import (
     rows_of,
     slow,
 )
+from tests.support.patience import PATIENCE
 from tests.support.service import SELDOM, client_of, service, wiretap
 from tests.support.tenants import Caller
+from tests.support.working import until
 
 TEA = "She drinks green tea."
 CAT = "猫睡在沙发上。"
@@ -89,7 +93,8 @@ async def ledger(client: AsyncClient) -> dict[tuple[str, str], tuple[int, int, i
 async def shows(client: AsyncClient, **wanted: tuple[int, int, int]) -> None:
     """Wait until the ledger holds these embeddings, by operation, and no others."""
     now: dict[str, tuple[int, int, int]] = {}
-    for _ in range(100):
+    deadline = perf_counter() + PATIENCE
+    while perf_counter() < deadline:
         rows = await ledger(client)
         now = {operation: row for (operation, model), row in rows.items() if model == "alpha"}
         if now == wanted:
@@ -230,10 +235,7 @@ class TestFailures:
             provider.reset()
             provider.otherwise = slow(30)
             searching = asyncio.create_task(found(paying))
-            for _ in range(500):
-                if provider.requests:
-                    break
-                await asyncio.sleep(0.01)
+            await until(lambda: provider.requests)
             searching.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await searching
@@ -351,7 +353,7 @@ ONE = EmbeddingUse(calls=1, failures=0, input_tokens=TOKENS)
 
 class TestGathering:
     async def test_notes_during_a_write_are_written_the_next_time(
-        self, runtime: Runtime, acme: Caller
+        self, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
         spending = EmbeddingLedger(runtime.database)
         spending.note(acme.tenant_id, "embed", "alpha", ONE)
@@ -362,7 +364,7 @@ class TestGathering:
                 "embed", "alpha", calls=1, input_tokens=0, output_tokens=0
             )
             writing = asyncio.create_task(spending.flush())
-            await asyncio.sleep(0.2)
+            await until_somebody_waits(dsn, await server_of(holding))
             assert not writing.done()
             spending.note(acme.tenant_id, "embed", "alpha", ONE)
         await writing
@@ -374,7 +376,7 @@ class TestGathering:
         assert await figures(runtime, acme) == {"embed": (4, 0, 3 * TOKENS)}
 
     async def test_a_write_that_is_cut_off_is_made_up_for(
-        self, runtime: Runtime, acme: Caller
+        self, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
         spending = EmbeddingLedger(runtime.database)
         spending.note(acme.tenant_id, "embed", "alpha", ONE)
@@ -383,7 +385,7 @@ class TestGathering:
                 "embed", "alpha", calls=1, input_tokens=0, output_tokens=0
             )
             writing = asyncio.create_task(spending.flush())
-            await asyncio.sleep(0.2)
+            await until_somebody_waits(dsn, await server_of(holding))
             spending.note(acme.tenant_id, "embed", "alpha", ONE)
             writing.cancel()
             with pytest.raises(asyncio.CancelledError):

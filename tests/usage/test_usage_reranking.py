@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from time import perf_counter
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from httpx import AsyncClient
 from tests.support.api import ok
 from tests.support.flaky_server import hangs_up, says, slowly
 from tests.support.hits import asked, save_all
+from tests.support.patience import PATIENCE
 from tests.support.rerank_server import RerankServer, rerank_server
 from tests.support.service import SELDOM, client_of, service
 from tests.support.tenants import Caller
@@ -59,11 +61,14 @@ def row(calls: int, failures: int) -> dict[str, Any]:
 
 async def shows(client: AsyncClient, *wanted: dict[str, Any]) -> None:
     """Wait until the ledger holds these rows and no others."""
-    for _ in range(100):
-        if await ledger(client) == list(wanted):
+    now: list[dict[str, Any]] = []
+    deadline = perf_counter() + PATIENCE
+    while perf_counter() < deadline:
+        now = await ledger(client)
+        if now == list(wanted):
             return
         await asyncio.sleep(0.05)
-    assert await ledger(client) == list(wanted)
+    assert now == list(wanted)
 
 
 async def test_each_call_counts_for_its_tenant_alone(

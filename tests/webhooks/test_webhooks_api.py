@@ -12,6 +12,7 @@ from app.governance.webhooks.repository import MOST_WEBHOOKS, WebhookRepository
 from app.platform.outbox.models import Webhook
 from app.runtime import Runtime
 from tests.support.api import dump, every_page, execute, fields, ok, problem, tables_with
+from tests.support.locks import server_of, until_somebody_waits
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
@@ -139,7 +140,7 @@ class TestMaking:
         await make_webhook(admin, URL)
 
     async def test_two_that_arrive_together_count_each_other(
-        self, admin: AsyncClient, runtime: Runtime, acme: Caller
+        self, admin: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
         for _ in range(MOST_WEBHOOKS - 1):
             await make_webhook(admin, URL)
@@ -148,7 +149,7 @@ class TestMaking:
             last = Webhook(webhook_id="whk_last", url=URL, secret="s", events=["*"])
             await WebhookRepository(db, acme.tenant_id).add(last)
             second = asyncio.create_task(admin.post("/webhooks", json={"url": URL}))
-            await asyncio.sleep(0.3)
+            await until_somebody_waits(dsn, await server_of(db))
             assert not second.done()
 
         problem(await second, 409, "too_many_webhooks")

@@ -13,6 +13,7 @@ from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
 from app.runtime import Runtime
 from tests.support.api import every_page, execute, ok
+from tests.support.locks import until_somebody_waits
 from tests.support.service import client_of
 from tests.support.tenants import Caller
 
@@ -139,7 +140,7 @@ class TestTransactions:
                 "DELETE FROM webhooks WHERE webhook_id = $1", gone
             )
             publishing = asyncio.create_task(publish(runtime, acme, ADDED))
-            await asyncio.sleep(0.2)
+            await until_somebody_waits(dsn, connection.driver_connection.get_server_pid())
             assert not publishing.done()
 
         assert await publishing == 1

@@ -84,6 +84,7 @@ class TestScheduling:
         schedule = DeliverySchedule(runtime.database, desk.clock)
         path = f"/webhooks/{desk.webhook_id}"
         await desk.happen()
+        desk.clock.stop()
         ok(await admin.patch(path, json={"enabled": False}))
         assert await schedule.schedule_due() == 0
 
@@ -132,7 +133,7 @@ async def work(desk: Desk, until: Any, *, workers: int = 1) -> None:
             await until
     finally:
         for worker in crew:
-            await worker.drain(timedelta(seconds=5))
+            await worker.drain(timedelta(seconds=PATIENCE))
         await asyncio.gather(*running)
 
 

@@ -15,6 +15,7 @@ from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
 from app.runtime import Runtime
 from tests.support.api import execute, ok
+from tests.support.patience import PATIENCE
 from tests.support.service import SECRET_KEY
 from tests.support.tenants import Caller
 
@@ -60,7 +61,7 @@ class Desk:
             "secrets": SecretBox([SECRET_KEY]),
             "trusted": ssl.create_default_context(),
             "now": self.clock,
-            "timeouts": Timeouts(attempt=timedelta(seconds=5)),
+            "timeouts": Timeouts(attempt=timedelta(seconds=PATIENCE)),
             "chance": lambda: 0.5,
         }
         return Deliverer(self.runtime.database, **(values | changes))

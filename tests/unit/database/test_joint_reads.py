@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import pytest
 
 from app.platform.database.joint_reads import HotReads, joined, side_by_side
+from tests.support.patience import PATIENCE
 
 TENANT = "acme"
 
@@ -117,7 +118,7 @@ async def test_one_who_fails_does_not_keep_the_other_waiting() -> None:
 
     with pytest.raises(KeyError):
         await side_by_side(Recorded([{"mine": 3}]), reads_on, fails)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await read.wait()
 
 
