@@ -116,7 +116,7 @@ async def test_run_for_real_needs_the_word_and_orders_a_job_that_does_it(
     for wrong in ("", "forget it"):
         await dialog.get_by_role("textbox").fill(wrong)
         await dialog.get_by_role("button", name="Forget for real").click()
-        assert await dialog.locator("input:invalid").count() == 1
+        await expect(dialog.locator("input:invalid")).to_have_count(1)
     assert await forget_jobs(client) == []
 
     await dialog.get_by_role("textbox").fill("forget")

@@ -110,11 +110,11 @@ async def test_keys_are_paged(page: Page, runtime: Runtime, acme: Caller) -> Non
         await tenants(runtime).add_key(acme.tenant_id, KeyCreate(key_name=f"key {number:02}"))
     await open_page(page, "#/keys")
 
-    assert await page.locator("tbody tr").count() == 50
+    await expect(page.locator("tbody tr")).to_have_count(50)
     await page.get_by_role("button", name="Next page").click()
     await expect(page.get_by_text("Page 2")).to_be_visible()
     await settled(page)
-    assert await page.locator("tbody tr").count() == 11
+    await expect(page.locator("tbody tr")).to_have_count(11)
     await expect(page.get_by_role("button", name="Next page")).to_be_disabled()
     await page.get_by_role("button", name="Previous page").click()
     await expect(row(page, "key 59")).to_be_visible()

@@ -41,14 +41,16 @@ GET = b"GET / HTTP/1.1\r\nHost: a\r\n"
 class Service:
     """A server with `LIMITS`, and what its application saw."""
 
-    def __init__(self, limits: ConnectionLimits, *, grace: float = 1) -> None:
+    def __init__(
+        self, limits: ConnectionLimits, *, grace: float = 1, keep_alive: float = 1
+    ) -> None:
         self.listener = socket.create_server(("127.0.0.1", 0))
         self.bodies: list[bytes] = []
         self.gone = 0
         self.expired = 0
         config = uvicorn.Config(
             self._answer, interface="asgi3", loop="uvloop", ws="none", lifespan="off",
-            http=Connections(limits), log_config=None, timeout_keep_alive=1,
+            http=Connections(limits), log_config=None, timeout_keep_alive=keep_alive,
             timeout_graceful_shutdown=grace,
         )  # fmt: skip
         self.server = uvicorn.Server(config)
@@ -105,7 +107,7 @@ def service() -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def patient() -> Iterator[Service]:
-    running = Service(PATIENT)
+    running = Service(PATIENT, keep_alive=PATIENCE)
     yield running
     running.stop()
 
@@ -331,7 +333,8 @@ class TestBody:
 
     def test_after_an_early_answer_a_body_at_the_rate_is_taken_to_its_end(self) -> None:
         # In pieces, over several times of lingering, and a hundred times as fast as it must be.
-        running = Service(replace(PATIENT, body_rate=1, linger_seconds=LIMITS.linger_seconds))
+        limits = replace(PATIENT, body_rate=1, linger_seconds=LIMITS.linger_seconds)
+        running = Service(limits, keep_alive=PATIENCE)
         try:
             with running.connect(post(200, b"/early")) as connection:
                 for _ in range(200):
