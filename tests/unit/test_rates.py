@@ -1,5 +1,6 @@
 """Token buckets at, below and above their limits, with a clock of the test's own."""
 
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -23,6 +24,10 @@ class Scene:
         self, kind: Any = "read", tenant: str = "acme", key: str = "k", **config: int
     ) -> Any:
         return self.limits.charge(tenant, key, {"rate_limits": config} if config else {}, kind)
+
+    def charge_more(self, count: int) -> Any:
+        """Of a request that was counted once."""
+        return self.limits.charge("acme", "k", {}, "write", count=count, counted=1)
 
 
 def test_without_a_limit_nothing_is_said() -> None:
@@ -119,3 +124,37 @@ def test_full_buckets_are_forgotten_and_others_are_not() -> None:
     scene.charge(tenant="t1")
     with pytest.raises(RateLimitedError):
         scene.charge(tenant="t1")
+
+
+def test_a_request_that_stands_for_many_takes_as_many() -> None:
+    scene = Scene(write=10)
+    scene.charge("write")
+    assert scene.charge_more(8)["RateLimit"].startswith('"write";r=2;')
+    scene.charge("write")
+
+    with pytest.raises(RateLimitedError) as raised:
+        scene.charge_more(3)
+
+    # One is left and two are wanted; a repeated request wants three.
+    assert raised.value.headers["RateLimit"].startswith('"write";r=1;')
+    assert raised.value.headers["Retry-After"] == "12"
+    assert scene.charge_more(2)["RateLimit"].startswith('"write";r=0;')
+
+
+@pytest.mark.parametrize("count", [9, 10, 11, 1000])
+def test_what_stands_for_more_than_the_limit_takes_all_of_it(count: int) -> None:
+    scene = Scene(write=10)
+    scene.charge("write")
+    left = 1 if count == 9 else 0
+    assert scene.charge_more(count)["RateLimit"].startswith(f'"write";r={left};')
+
+    scene.clock.now += 54
+    scene.charge("write")
+    with pytest.raises(RateLimitedError) if count > 9 else nullcontext():
+        scene.charge_more(count)
+
+
+def test_one_that_was_counted_and_stands_for_itself_takes_no_more() -> None:
+    scene = Scene(write=1)
+    scene.charge("write")
+    assert scene.charge_more(1)["RateLimit"].startswith('"write";r=0;')

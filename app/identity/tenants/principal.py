@@ -120,15 +120,24 @@ class _Holder(SecurityBase):
         return principal
 
 
-def charge(request: Request, principal: Principal, kind: RequestClass) -> None:
+def charge(
+    request: Request, principal: Principal, kind: RequestClass, *, count: int = 1, counted: int = 0
+) -> None:
     """Count a request, whose answer says what is left. One that counts in two classes is charged
     twice, and its answer tells of both.
 
+    Args:
+        count: how many requests it stands for.
+        counted: how many of these were counted before; the answer tells only of now.
+
     Raises RateLimitedError.
     """
-    headers = dict(request.scope.pop(HEADERS, ()))
+    before = request.scope.pop(HEADERS, ())
+    headers = {} if counted else dict(before)
     limits = service_of(request, RateLimits)
-    left = limits.charge(principal.tenant_id, principal.key_id, principal.config, kind)
+    left = limits.charge(
+        principal.tenant_id, principal.key_id, principal.config, kind, count=count, counted=counted
+    )
     for name, value in left.items():
         key = name.lower().encode()
         headers[key] = (
@@ -136,6 +145,18 @@ def charge(request: Request, principal: Principal, kind: RequestClass) -> None:
         )
     if headers:
         request.scope[HEADERS] = list(headers.items())
+
+
+async def _more_count(request: Request) -> Callable[[RequestClass, int], None]:
+    def count_more(kind: RequestClass, count: int) -> None:
+        charge(request, request.scope["kemem.principal"], kind, count=count, counted=1)
+
+    return count_more
+
+
+MoreCountDep = Annotated[Callable[[RequestClass, int], None], Depends(_more_count)]
+"""Beside another of these: called, it counts the request, in the class in which it is counted, as
+so many in all."""
 
 
 async def _model_count(request: Request) -> Callable[[], None]:

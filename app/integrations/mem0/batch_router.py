@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 
-from app.identity.tenants.principal import ReaderDep, WriterDep
+from app.identity.tenants.principal import MoreCountDep, ReaderDep, WriterDep
 from app.integrations.mem0.answers import Shown
 from app.integrations.mem0.batch_schemas import (
     Mem0BatchDelete,
@@ -34,9 +34,13 @@ ExportDep = Annotated[Mem0ExportService, provided(Mem0ExportService)]
 
 @router.put("/batch/")
 async def batch_update(
-    body: Mem0BatchUpdate, principal: WriterDep, service: BatchDep
+    body: Mem0BatchUpdate, principal: WriterDep, service: BatchDep, count_more: MoreCountDep
 ) -> Mem0Message:
-    """Update up to 1,000 memories in their order; none when one of them is missing."""
+    """Update up to 1,000 memories in their order; none when one of them is missing.
+
+    Each is made as if alone, so the request counts as so many.
+    """
+    count_more("write", len(body.memories))
     updated = await service.update(principal, body)
     return Mem0Message(message=f"Successfully updated {updated} memories")
 

@@ -3,6 +3,7 @@
 Each route is carried out by the services of the hosted dialect; only the shapes differ.
 """
 
+from functools import partial
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Depends, Query
@@ -11,6 +12,7 @@ from app.identity.tenants.principal import (
     AdminDep,
     IdempotencyKeyDep,
     ModelCountDep,
+    MoreCountDep,
     ReaderDep,
     WriterDep,
 )
@@ -139,10 +141,12 @@ async def reset(principal: AdminDep, service: ChangeDep) -> Shown:
 
 
 @router.post("/search")
-async def search(body: ServerSearch, principal: ReaderDep, service: ServiceDep) -> Shown:
+async def search(
+    body: ServerSearch, principal: ReaderDep, service: ServiceDep, count_more: MoreCountDep
+) -> Shown:
     """Find memories by meaning, best first."""
     request = made(SearchRequest, body.model_dump(exclude_unset=True, exclude={"explain"}))
-    found = await service.search(principal, request)
+    found = await service.search(principal, request, count=partial(count_more, "read"))
     return found | {"results": [_shown(one) for one in found["results"]]}
 
 

@@ -1,5 +1,6 @@
 """mem0's hosted API below /mem0: ping, and memories added, searched, listed and changed."""
 
+from functools import partial
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -7,6 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from app.identity.tenants.principal import (
     IdempotencyKeyDep,
     ModelCountDep,
+    MoreCountDep,
     ReaderDep,
     WriterDep,
     identified,
@@ -89,16 +91,21 @@ async def add_v1(
 
 
 @router.post("/v3/memories/search/")
-async def search(body: SearchRequestV3, principal: ReaderDep, service: ServiceDep) -> Shown:
+async def search(
+    body: SearchRequestV3, principal: ReaderDep, service: ServiceDep, count_more: MoreCountDep
+) -> Shown:
     """Find memories by meaning, best first."""
-    return await service.search(principal, body)
+    return await service.search(principal, body, count=partial(count_more, "read"))
 
 
 @router.post("/v2/memories/search/")
 @router.post("/v1/memories/search/", operation_id="search_v1")
-async def search_v2(body: SearchRequest, principal: ReaderDep, service: ServiceDep) -> list[Shown]:
+async def search_v2(
+    body: SearchRequest, principal: ReaderDep, service: ServiceDep, count_more: MoreCountDep
+) -> list[Shown]:
     """The same for clients before 2.0: ids may be beside `filters`, and the answer is a list."""
-    results: list[Shown] = (await service.search(principal, body))["results"]
+    found = await service.search(principal, body, count=partial(count_more, "read"))
+    results: list[Shown] = found["results"]
     return results
 
 

@@ -1,6 +1,6 @@
 """Use cases of mem0's clients, each carried out by the services of our own API."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -128,11 +128,16 @@ class Mem0Service:
         found = await self._memories.get(principal, own_id("mem", memory_id))
         return answers.memory(found.model_dump())
 
-    async def search(self, principal: Principal, body: SearchRequest) -> Shown:
+    async def search(
+        self, principal: Principal, body: SearchRequest, *, count: Callable[[int], None]
+    ) -> Shown:
         """What is remembered about a query, best first, with a `score` of `threshold` at least.
 
         A search that names no user goes through every user, agent and session that has what the
         filters choose.
+
+        Args:
+            count: called with how many of our searches it is, before them.
 
         Raises:
             InvalidMem0RequestError: a filter is not known, or the filters choose memories of more
@@ -153,6 +158,7 @@ class Mem0Service:
         }
         found: list[Mapping[str, Any]] = []
         places = await self._places(principal, ids, filters)
+        count(max(1, len(places)))
         for place in places:
             request = made(OwnSearch, asked | place)
             found += (await self._searches.search(principal, request))["results"]

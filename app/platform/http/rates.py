@@ -46,31 +46,31 @@ class RateLimitedError(TooManyRequestsError):
 
 
 class _Bucket:
-    __slots__ = ("_at", "_most", "name", "tokens")
+    __slots__ = ("_at", "most", "name", "tokens")
 
     def __init__(self, name: str, most: int, now: float) -> None:
         self.name = name
         self.tokens = float(most)
-        self._most = most
+        self.most = most
         self._at = now
 
     def fill(self, most: int, now: float) -> None:
         self.tokens = min(most, self.tokens + (now - self._at) * most / WINDOW_SECONDS)
-        self._most, self._at = most, now
+        self.most, self._at = most, now
 
     def seconds_until(self, tokens: float) -> float:
-        return max(0.0, tokens - self.tokens) * WINDOW_SECONDS / self._most
+        return max(0.0, tokens - self.tokens) * WINDOW_SECONDS / self.most
 
     def is_full_at(self, now: float) -> bool:
         return now - self._at >= WINDOW_SECONDS
 
     @property
     def policy(self) -> str:
-        return f'"{self.name}";q={self._most};w={WINDOW_SECONDS}'
+        return f'"{self.name}";q={self.most};w={WINDOW_SECONDS}'
 
     @property
     def rest(self) -> str:
-        return f'"{self.name}";r={int(self.tokens)};t={math.ceil(self.seconds_until(self._most))}'
+        return f'"{self.name}";r={int(self.tokens)};t={math.ceil(self.seconds_until(self.most))}'
 
 
 class RateLimits:
@@ -92,12 +92,23 @@ class RateLimits:
         self._buckets: dict[tuple[str, str], _Bucket] = {}
 
     def charge(
-        self, tenant_id: str, key_id: str, config: Mapping[str, Any], kind: RequestClass
+        self,
+        tenant_id: str,
+        key_id: str,
+        config: Mapping[str, Any],
+        kind: RequestClass,
+        *,
+        count: int = 1,
+        counted: int = 0,
     ) -> Mapping[str, str]:
         """Count a request; the headers of its answer, none where nothing limits it.
 
+        Args:
+            count: how many requests it stands for; of a limit below that it takes all.
+            counted: how many of these were counted before.
+
         Raises:
-            RateLimitedError: the tenant or the key has none left; the request was not counted.
+            RateLimitedError: the tenant or the key has too few left; no more were counted.
 
         """
         limits = config.get(RATE_LIMITS) or self._defaults
@@ -110,7 +121,7 @@ class RateLimits:
             most = limits.get(name, 0)
             if most:
                 buckets.append(self._bucket(name, owner, max(1, most // self._processes), now))
-        return _take(buckets) if buckets else {}
+        return _take(buckets, count, counted) if buckets else {}
 
     def _bucket(self, name: str, owner: str, most: int, now: float) -> _Bucket:
         bucket = self._buckets.get((name, owner))
@@ -125,23 +136,25 @@ class RateLimits:
         return bucket
 
 
-def _take(buckets: list[_Bucket]) -> Mapping[str, str]:
-    """A token of each, or of none.
+def _take(buckets: list[_Bucket], count: int, counted: int) -> Mapping[str, str]:
+    """Tokens of each, or of none.
 
     Raises RateLimitedError.
     """
-    empty = [bucket for bucket in buckets if bucket.tokens < 1]
+    # Each with what the request takes in all; without a bound a large one could never pass.
+    wanted = [(bucket, min(count, bucket.most)) for bucket in buckets]
+    empty = [(bucket, whole) for bucket, whole in wanted if bucket.tokens < whole - counted]
     if not empty:
-        for bucket in buckets:
-            bucket.tokens -= 1
+        for bucket, whole in wanted:
+            bucket.tokens -= whole - counted
     headers = {
         "RateLimit-Policy": ", ".join(bucket.policy for bucket in buckets),
         "RateLimit": ", ".join(bucket.rest for bucket in buckets),
     }
     if empty:
-        names = [bucket.name for bucket in empty]
+        names = [bucket.name for bucket, _ in empty]
         for name in names:
             RATE_LIMITED.labels(name).inc()
-        wait = max(bucket.seconds_until(1) for bucket in empty)
+        wait = max(bucket.seconds_until(whole) for bucket, whole in empty)
         raise RateLimitedError(names, max(1, math.ceil(wait)), headers)
     return headers
