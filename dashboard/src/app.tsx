@@ -118,26 +118,33 @@ function lacks(name: PageName): string | null {
   return scope === undefined || may(scope) ? null : t(`needs_${scope}`);
 }
 
+/** Whether the service is there, of which a module did not come. */
+const isAnswering = () =>
+  fetch("/dashboard", { method: "HEAD", cache: "no-store", credentials: "omit" }).then(({ ok }) => ok, () => false);
+
 function LoadedPage({ name, route, access }: { name: PageName; route: Route; access: Promise<Access | null> }) {
-  const [state, setState] = useState<{ page: ComponentType<PageProps> | null; access: Access | null; failed: boolean }>({
+  const [state, setState] = useState<{ page: ComponentType<PageProps> | null; access: Access | null; failed: "unreachable" | "page_failed" | null }>({
     page: null,
     access: null,
-    failed: false,
+    failed: null,
   });
   useEffect(() => {
     let gone = false;
     const load: LoadPage = PAGES[name];
     Promise.all([load(), access]).then(
-      ([module, access]) => gone || setState({ page: module.default, access, failed: false }),
-      () => gone || setState({ page: null, access: null, failed: true }),
+      ([module, access]) => gone || setState({ page: module.default, access, failed: null }),
+      async () => {
+        const failed = await isAnswering() ? "page_failed" : "unreachable";
+        return gone || setState({ page: null, access: null, failed });
+      },
     );
     return () => { gone = true; };
   }, [name]);
-  if (state.failed) {
+  if (state.failed !== null) {
     // A module that did not come is not asked for again by the same document.
     return (
       <div class="note problem" role="alert">
-        <p>{t("page_failed")}</p>
+        <p>{t(state.failed)}</p>
         <button type="button" onClick={() => location.reload()}>{t("retry")}</button>
       </div>
     );

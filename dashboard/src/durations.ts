@@ -18,3 +18,11 @@ export function duration(seconds: number): string {
 export function since(at: string): string {
   return duration(Math.max(1, (Date.now() - new Date(at).getTime()) / 1000));
 }
+
+/** The end of the last bucket that the service counts lag in, in ms: of what is longer it knows only that. */
+const LONGEST = 86_400_000;
+
+/** A percentile of lag, which is read from a histogram. */
+export function estimated(milliseconds: number): string {
+  return `${milliseconds >= LONGEST ? ">" : "≈"} ${duration(milliseconds / 1000)}`;
+}

@@ -5,7 +5,7 @@ from httpx import AsyncClient
 from playwright.async_api import Browser, Page, expect
 
 from app.runtime import Runtime
-from tests.support.api import problem, save
+from tests.support.api import append, ok, problem, save
 from tests.support.dashboard import Watch, context_of, open_page, settled
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
@@ -122,6 +122,12 @@ async def test_key_that_only_reads_finds_buttons_off_with_the_reason(
             button = page.get_by_role("button", name=name, exact=True)
             await expect(button).to_be_disabled()
             await expect(button).to_have_attribute("title", "This takes a key that may write.")
+        await append(client, "talk", "Hello.")
+        ok(await client.post("/sessions/talk/checkpoints", json={}), 201)
+        await open_page(page, "#/conversation/talk?tab=checkpoints")
+        for name in ("Make a checkpoint", "Restore", "Fork"):
+            await expect(page.get_by_role("button", name=name, exact=True)).to_be_disabled()
+        await expect(page.get_by_role("button", name="Contents")).to_be_enabled()
         await open_page(page, "#/gate")
         anyway = page.get_by_role("button", name="Store it anyway: Tea")
         await expect(anyway).to_be_disabled()

@@ -152,6 +152,19 @@ async def test_service_that_is_gone_is_said_and_asked_again(page: Page, watch: W
     await expect(page.get_by_role("button", name="Sign out")).to_be_visible()
 
 
+async def test_page_that_does_not_come_says_whether_the_service_is_there(
+    page: Page, watch: Watch
+) -> None:
+    watch.allow_failed_requests()
+    await page.route("**/assets/people-*.js", lambda route: route.abort())
+    await page.get_by_role("link", name="People", exact=True).click()
+    await expect(page.get_by_role("alert")).to_contain_text("the service was updated meanwhile")
+
+    await page.route("**/*", lambda route: route.abort())
+    await page.get_by_role("link", name="Jobs", exact=True).click()
+    await expect(page.get_by_role("alert")).to_contain_text("The service did not answer.")
+
+
 async def test_first_page_is_small(
     browser: Browser, address: str, acme: Caller, watch: Watch
 ) -> None:

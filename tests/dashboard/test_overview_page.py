@@ -3,9 +3,10 @@
 import asyncio
 import re
 
+import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, Page, Route, expect
 
 from app.runtime import Runtime
 from tests.support.api import execute, ok, save, search
@@ -176,3 +177,24 @@ async def test_legend_of_a_chart_is_plain_until_a_day_is_pointed_at(
     await expect(values.last).to_be_visible()
     await page.get_by_role("heading", level=1).hover()
     await expect(values.last).to_be_hidden()
+
+
+@pytest.mark.parametrize(
+    ("lag", "shown"), [(86_399_000, "≈ 24 hr"), (86_400_000, "> 1 day"), (2_500, "≈ 2.5 sec")]
+)
+async def test_lag_is_an_estimate_and_beyond_a_day_only_a_least(
+    page: Page, client: AsyncClient, lag: int, shown: str
+) -> None:
+    async def answer(route: Route) -> None:
+        got = await route.fetch()
+        body = await got.json()
+        body["totals"] |= {"runs": 1, "lag_p50_ms": lag, "lag_p95_ms": lag}
+        await route.fulfill(response=got, json=body)
+
+    await page.route("**/v1/stats/extraction*", answer)
+    await page.reload()
+    await settled(page)
+
+    name = page.get_by_text("Extraction lag, p95", exact=True)
+    figure = page.locator("dl.figures > div").filter(has=name).locator("dd")
+    await expect(figure).to_have_text(shown)

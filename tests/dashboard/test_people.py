@@ -126,6 +126,7 @@ class TestProfile:
         ok(await client.post("/users", json={"user_id": "ana"}), 201)
         body = {"attributes": {"profession": "nurse"}}
         ok(await client.patch(path, json=body, headers=anyhow))
+        await page.set_viewport_size({"width": 360, "height": 400})
         await open_page(page, "#/people/ana")
         await page.get_by_role("button", name="Edit: profession").click()
         body = {"attributes": {"profession": "pilot"}}
@@ -134,8 +135,9 @@ class TestProfile:
 
         await dialog(page).get_by_label("Value").fill("teacher")
         await dialog(page).get_by_role("button", name="Save").click()
-        await expect(dialog(page)).to_contain_text("version_conflict")
-        await expect(dialog(page)).to_contain_text('"pilot"')
+        await expect(dialog(page).get_by_role("alert")).to_have_count(1)
+        await expect(dialog(page).get_by_role("alert")).to_contain_text('"pilot"')
+        await expect(dialog(page).get_by_role("button", name="Save")).to_be_in_viewport(ratio=1)
         assert ok(await client.get(path))["attributes"]["profession"]["value"] == "pilot"
         await dialog(page).get_by_role("button", name="Save").click()
         await expect(dialog(page)).to_have_count(0)

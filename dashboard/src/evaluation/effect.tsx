@@ -7,7 +7,7 @@ import { Daily, daysAgo, type Series } from "../components/daily";
 import { Empty, Loading, Problem } from "../components/states";
 import { Table } from "../components/table";
 import { Time } from "../components/time";
-import { duration } from "../durations";
+import { duration, estimated } from "../durations";
 import { type Loaded, useLoad } from "../load";
 import { pagesOf } from "../pages-of";
 import { number, percent } from "../text";
@@ -98,6 +98,7 @@ const seconds = (milliseconds: number | null | undefined) =>
 const rate = (value: number | null) => value === null ? "–" : percent(value);
 const milliseconds = (value: number) => duration(value / 1000);
 const time = (value: number | null) => value === null ? "–" : milliseconds(value);
+const lag = (value: number | null) => value === null ? "–" : estimated(value);
 
 function Figures({ figures }: { figures: readonly [name: string, value: string][] }) {
   return (
@@ -194,8 +195,8 @@ function Extraction({ stats }: { stats: Extractions }) {
           [t("failed"), number(totals.failed)],
           [t("messages"), number(totals.messages)],
           [t("proposals"), number(totals.proposals)],
-          [t("lag_p50"), time(totals.lag_p50_ms)],
-          [t("lag_p95"), time(totals.lag_p95_ms)],
+          [t("lag_p50"), lag(totals.lag_p50_ms)],
+          [t("lag_p95"), lag(totals.lag_p95_ms)],
         ]}
       />
       <Over

@@ -1,6 +1,7 @@
 // Merges and splits, newest first, each of which can be undone.
 import { useState } from "preact/hooks";
 
+import { needs } from "../access";
 import { get, path as address, send, type Page } from "../api";
 import { Dialog } from "../components/dialog";
 import { type Column, Table } from "../components/table";
@@ -58,6 +59,7 @@ function columns(ask: (change: Change) => void): Column<Change>[] {
         : (
           <button
             type="button"
+            {...needs("write")}
             aria-label={t("undo_named", { event: t(eventKey(change)), when: when(change) })}
             onClick={() => ask(change)}
           >

@@ -3,7 +3,7 @@ import { get } from "../api";
 import type { PageProps } from "../app";
 import { Problem } from "../components/states";
 import "../components/stack.css";
-import { duration } from "../durations";
+import { duration, estimated } from "../durations";
 import { useLoad } from "../load";
 import { href, replace } from "../routing";
 import { number, percent } from "../text";
@@ -53,7 +53,7 @@ export default function Overview({ query }: PageProps) {
         <Figure name={t("hit_rate")} value={effect.data && share(effect.data.totals.searches.hit_rate)} />
         <Figure name={t("search_p95")} value={effect.data && milliseconds(effect.data.totals.searches.p95_ms)} />
         <Figure name={t("refused")} value={refusals.data && number(refusals.data.totals.rejected)} />
-        <Figure name={t("lag_p95")} value={extraction.data && milliseconds(extraction.data.totals.lag_p95_ms)} />
+        <Figure name={t("lag_p95")} value={extraction.data && lag(extraction.data.totals.lag_p95_ms)} />
         <Figure name={t("jobs_due")} value={jobs.data && number(jobs.data.due)} />
         <Figure name={t("jobs_dead")} value={jobs.data && number(jobs.data.dead)} />
       </dl>
@@ -79,6 +79,10 @@ function share(value: number | null): string {
 
 function milliseconds(value: number | null): string {
   return value === null ? t("not_timed") : duration(value / 1000);
+}
+
+function lag(value: number | null): string {
+  return value === null ? t("not_timed") : estimated(value);
 }
 
 /** The last days of UTC, today included. */

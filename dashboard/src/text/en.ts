@@ -42,7 +42,7 @@ export const en = {
   code: "Code",
   request: "Request",
   page_missing: "There is no such page.",
-  page_failed: "This page could not be loaded. The service does not answer, or it was updated meanwhile.",
+  page_failed: "This page could not be loaded: the service was updated meanwhile.",
   unreachable: "The service did not answer. Is it running, and is this computer connected to it?",
   dashboard_error: "The dashboard made a mistake.",
   insufficient_scope:

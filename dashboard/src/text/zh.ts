@@ -44,7 +44,7 @@ export const zh: Record<keyof typeof en, string> = {
   code: "错误码",
   request: "请求",
   page_missing: "没有这个页面。",
-  page_failed: "页面加载失败。服务没有响应，或刚刚更新过。",
+  page_failed: "页面加载失败：服务刚刚更新过。",
   unreachable: "服务没有响应。请检查服务是否在运行、本机能否连到它。",
   dashboard_error: "控制台自身出错。",
   insufficient_scope: "当前登录的密钥无权执行此操作。请换用权限更高的密钥登录（read < write < admin < operator）。",

@@ -1,5 +1,6 @@
 import { useState } from "preact/hooks";
 
+import { needs } from "../../access";
 import { get, type Page, send } from "../../api";
 import { Dialog } from "../../components/dialog";
 import { Loading, Problem } from "../../components/states";
@@ -37,7 +38,7 @@ export function Checkpoints({ address, changed }: { address: string; changed: ()
   return (
     <>
       <div class="buttons">
-        <button type="button" disabled={creating.busy} onClick={() => creating.run()}>{t("create_checkpoint")}</button>
+        <button type="button" {...needs("write", creating.busy)} onClick={() => creating.run()}>{t("create_checkpoint")}</button>
         <label class="inline">
           <input type="checkbox" checked={archived} onChange={(event) => setArchived(event.currentTarget.checked)} />{" "}
           {t("archived")}
@@ -63,7 +64,14 @@ export function Checkpoints({ address, changed }: { address: string; changed: ()
             show: (one) => (
               <div class="buttons">
                 {(["contents", "restore", "fork"] as const).map((what) => (
-                  <button key={what} type="button" onClick={() => setDoing({ what, id: one.checkpoint_id })}>{t(what)}</button>
+                  <button
+                    key={what}
+                    type="button"
+                    {...(what === "contents" ? {} : needs("write"))}
+                    onClick={() => setDoing({ what, id: one.checkpoint_id })}
+                  >
+                    {t(what)}
+                  </button>
                 ))}
               </div>
             ),

@@ -54,6 +54,7 @@ export function ProfileEditor(
       action={t("save")}
       act={save}
       close={close}
+      told={["version_conflict"]}
     >
       {slot === null && (
         <label>
@@ -66,7 +67,7 @@ export function ProfileEditor(
         </label>
       )}
       {newer !== undefined && (
-        <div class="note">
+        <div class="note problem" role="alert">
           <p>{t("conflict")}</p>
           <div class="said">{JSON.stringify(newer)}</div>
         </div>

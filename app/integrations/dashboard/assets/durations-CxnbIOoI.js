@@ -1,1 +1,0 @@
-import{rt as e}from"./shared-fkx-aOUC.js";var t=[[`day`,86400],[`hour`,3600],[`minute`,60],[`second`,1]];function n(n){let[r,i]=t.find(([,e])=>n>=e)??[`millisecond`,.001],a=Math.max(0,n)/i;return e(a,{style:`unit`,unit:r,unitDisplay:`short`,maximumFractionDigits:+(a<10&&i<=1)})}function r(e){return n(Math.max(1,(Date.now()-new Date(e).getTime())/1e3))}export{r as n,n as t};
