@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from httpx import AsyncClient
+from sqlalchemy import text
 
 from app.identity.usage.activity import Activity
 from app.identity.usage.count_repository import DailyCountRepository, DailySum
 from app.runtime import Runtime
-from tests.support.api import execute
+from tests.support.api import execute, ok, save
 from tests.support.databases import served
 from tests.support.locks import committing, until_somebody_waits
 from tests.support.patience import PATIENCE
@@ -129,6 +131,46 @@ async def test_a_write_waits_for_the_erasure_of_an_agent(
     await writing
 
     assert await counted(runtime, acme) == {("context", "", "200"): 1}
+
+
+async def test_an_erasure_of_an_agent_waits_for_a_write_and_takes_it_along(
+    runtime: Runtime, acme: Caller, client: AsyncClient, dsn: str
+) -> None:
+    async with runtime.database.begin(acme.tenant_id) as db:
+        await DailyCountRepository(db, acme.tenant_id).add({(DAY, "search", "a", "5"): 1})
+        writer = await db.scalar(text("SELECT pg_backend_pid()"))
+        erasing = asyncio.create_task(client.delete("/agents/a", params={"confirm": True}))
+        await until_somebody_waits(dsn, writer)
+
+    ok(await erasing)
+
+    assert await counted(runtime, acme) == {}
+
+
+@pytest.mark.parametrize("erased", ["agents", "users"])
+async def test_writes_and_erasures_at_once_do_not_block_each_other_for_ever(
+    runtime: Runtime, acme: Caller, client: AsyncClient, dsn: str, erased: str
+) -> None:
+    """An agent's counts go with it, also those that are written meanwhile; a user has none."""
+    turns, writers = 5, 4
+    for turn in range(turns):
+        await execute(dsn, f"{AGENTS} ON CONFLICT DO NOTHING", acme.tenant_id, ["coach"])
+        await save(client, "She drinks tea.", user_id=f"u{turn}")
+        several = [Activity(runtime.database) for _ in range(writers)]
+        for number, activity in enumerate(several):
+            for agent in ("a", "coach", "b") if number % 2 else ("b", "coach", "a"):
+                activity.note(acme.tenant_id, agent, "search", NOON, 0.1, hit=True)
+        address = f"/users/u{turn}" if erased == "users" else "/agents/coach"
+        answer, *_ = await asyncio.gather(
+            client.delete(address, params={"confirm": True}),
+            *(activity.flush(everything=True) for activity in several),
+        )
+        ok(answer)
+
+    found = {key[1]: number for key, number in (await counted(runtime, acme)).items()}
+    written = turns * writers
+    assert (found["a"], found["b"]) == (written, written)
+    assert found.get("coach") == (written if erased == "users" else None)
 
 
 async def test_a_write_takes_some_tenants_and_the_next_the_others(
