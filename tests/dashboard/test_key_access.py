@@ -1,5 +1,8 @@
 """What a key may not do is said before it is tried, and every key lands on a page that works."""
 
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+
 import pytest
 from httpx import AsyncClient
 from playwright.async_api import Browser, Page, expect
@@ -9,6 +12,26 @@ from tests.support.api import append, ok, problem, save
 from tests.support.dashboard import Watch, context_of, open_page, settled
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
+
+TabOf = Callable[[Caller], Awaitable[Page]]
+
+
+@pytest.fixture
+async def tab_of(browser: Browser, address: str, watch: Watch) -> AsyncIterator[TabOf]:
+    """Opens a tab that is signed in with a caller's key, on the page it begins with."""
+    async with AsyncExitStack() as stack:
+
+        async def opened(caller: Caller) -> Page:
+            context = await stack.enter_async_context(
+                context_of(browser, address, caller.key, watch)
+            )
+            page = await context.new_page()
+            await open_page(page, "")
+            return page
+
+        yield opened
+    watch.check()
+
 
 PAGES = (
     "overview", "people", "search", "conversation", "gate", "jobs", "graph", "forgetting", "keys",
@@ -59,103 +82,75 @@ async def test_page_and_files_answer_head_as_get(client: AsyncClient) -> None:
 
 
 async def test_operator_begins_at_the_tenants(
-    browser: Browser, address: str, runtime: Runtime, acme: Caller, watch: Watch
+    runtime: Runtime, acme: Caller, tab_of: TabOf
 ) -> None:
     operator = await make_key(runtime, acme.tenant_id, "operator")
-    async with context_of(browser, address, operator.key, watch) as context:
-        page = await context.new_page()
-        await open_page(page, "")
-        main = page.get_by_role("main")
-        await expect(main).to_contain_text("This key may: operator.")
-        await main.get_by_role("link", name="Keys").click()
-        await expect(page.get_by_role("tab", name="Tenants")).to_have_attribute(
-            "aria-selected", "true"
-        )
-        await settled(page)
-        for name in PAGES:
-            if name not in {"overview", "keys"}:
-                await open_page(page, f"#/{name}")
-                await expect(main).to_contain_text("manages tenants and keys")
-    watch.check()
+    page = await tab_of(operator)
+    main = page.get_by_role("main")
+    await expect(main).to_contain_text("This key may: operator.")
+    await main.get_by_role("link", name="Keys").click()
+    await expect(page.get_by_role("tab", name="Tenants")).to_have_attribute("aria-selected", "true")
+    await settled(page)
+    for name in PAGES:
+        if name not in {"overview", "keys"}:
+            await open_page(page, f"#/{name}")
+            await expect(main).to_contain_text("manages tenants and keys")
 
 
 async def test_key_of_a_user_begins_at_its_user_and_no_page_is_refused(
-    browser: Browser,
-    address: str,
-    runtime: Runtime,
-    client: AsyncClient,
-    acme: Caller,
-    watch: Watch,
+    runtime: Runtime, client: AsyncClient, acme: Caller, tab_of: TabOf
 ) -> None:
     await save(client, "She drinks tea in the morning.")
     bound = await make_key(runtime, acme.tenant_id, "write", user_id="ana")
-    async with context_of(browser, address, bound.key, watch) as context:
-        page = await context.new_page()
-        for name in PAGES:
-            await open_page(page, f"#/{name}")
-            await expect(page.get_by_role("alert")).to_have_count(0)
-        await open_page(page, "")
-        main = page.get_by_role("main")
-        await expect(main).to_contain_text("It is bound to the user ana")
-        await main.get_by_role("link", name="ana", exact=True).click()
-        await expect(page.get_by_role("heading", level=1)).to_have_text("People")
-        await settled(page)
+    page = await tab_of(bound)
+    for name in PAGES:
+        await open_page(page, f"#/{name}")
         await expect(page.get_by_role("alert")).to_have_count(0)
-    watch.check()
+    await open_page(page, "")
+    main = page.get_by_role("main")
+    await expect(main).to_contain_text("It is bound to the user ana")
+    await main.get_by_role("link", name="ana", exact=True).click()
+    await expect(page.get_by_role("heading", level=1)).to_have_text("People")
+    await settled(page)
+    await expect(page.get_by_role("alert")).to_have_count(0)
 
 
 async def test_key_that_only_reads_finds_buttons_off_with_the_reason(
-    browser: Browser,
-    address: str,
-    runtime: Runtime,
-    client: AsyncClient,
-    acme: Caller,
-    watch: Watch,
+    runtime: Runtime, client: AsyncClient, acme: Caller, tab_of: TabOf
 ) -> None:
     saved = await save(client, "She drinks tea in the morning.")
     await client.post("/memories", json={"messages": "Tea", "user_id": "ana", "infer": False})
     reader = await make_key(runtime, acme.tenant_id, "read")
-    async with context_of(browser, address, reader.key, watch) as context:
-        page = await context.new_page()
-        await open_page(page, f"#/people/ana/{saved['memory_id']}")
-        for name in ("Edit", "Archive", "Delete"):
-            button = page.get_by_role("button", name=name, exact=True)
-            await expect(button).to_be_disabled()
-            await expect(button).to_have_attribute("title", "This takes a key that may write.")
-        await append(client, "talk", "Hello.")
-        ok(await client.post("/sessions/talk/checkpoints", json={}), 201)
-        await open_page(page, "#/conversation/talk?tab=checkpoints")
-        for name in ("Make a checkpoint", "Restore", "Fork"):
-            await expect(page.get_by_role("button", name=name, exact=True)).to_be_disabled()
-        await expect(page.get_by_role("button", name="Contents")).to_be_enabled()
-        await open_page(page, "#/gate")
-        anyway = page.get_by_role("button", name="Store it anyway: Tea")
-        await expect(anyway).to_be_disabled()
-        await expect(anyway).to_have_attribute("title", "This takes an admin's key.")
-        await open_page(page, "#/webhooks")
-        await expect(page.get_by_role("main")).to_contain_text("This takes an admin's key.")
-    watch.check()
+    page = await tab_of(reader)
+    await open_page(page, f"#/people/ana/{saved['memory_id']}")
+    for name in ("Edit", "Archive", "Delete"):
+        button = page.get_by_role("button", name=name, exact=True)
+        await expect(button).to_be_disabled()
+        await expect(button).to_have_attribute("title", "This takes a key that may write.")
+    await append(client, "talk", "Hello.")
+    ok(await client.post("/sessions/talk/checkpoints", json={}), 201)
+    await open_page(page, "#/conversation/talk?tab=checkpoints")
+    for name in ("Make a checkpoint", "Restore", "Fork"):
+        await expect(page.get_by_role("button", name=name, exact=True)).to_be_disabled()
+    await expect(page.get_by_role("button", name="Contents")).to_be_enabled()
+    await open_page(page, "#/gate")
+    anyway = page.get_by_role("button", name="Store it anyway: Tea")
+    await expect(anyway).to_be_disabled()
+    await expect(anyway).to_have_attribute("title", "This takes an admin's key.")
+    await open_page(page, "#/webhooks")
+    await expect(page.get_by_role("main")).to_contain_text("This takes an admin's key.")
 
 
 async def test_search_that_names_nobody_says_whom_it_searches(
-    browser: Browser,
-    address: str,
-    runtime: Runtime,
-    client: AsyncClient,
-    acme: Caller,
-    watch: Watch,
+    runtime: Runtime, client: AsyncClient, acme: Caller, tab_of: TabOf
 ) -> None:
     await save(client, "She drinks tea in the morning.")
     bound = await make_key(runtime, acme.tenant_id, "read", user_id="ana")
-    async with context_of(browser, address, bound.key, watch) as context:
-        page = await context.new_page()
-        await open_page(page, "#/search?query=tea")
-        await expect(page.get_by_role("main")).to_contain_text(
-            "what is of the user ana is searched"
-        )
-        await open_page(page, "#/search?query=tea&user_id=ana")
-        await expect(page.locator("main .note")).to_have_count(0)
-    watch.check()
+    page = await tab_of(bound)
+    await open_page(page, "#/search?query=tea")
+    await expect(page.get_by_role("main")).to_contain_text("what is of the user ana is searched")
+    await open_page(page, "#/search?query=tea&user_id=ana")
+    await expect(page.locator("main .note")).to_have_count(0)
 
 
 async def test_page_of_a_list_stands_in_the_address(page: Page, client: AsyncClient) -> None:

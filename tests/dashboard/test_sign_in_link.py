@@ -16,6 +16,27 @@ def sign_ins(runtime: Runtime) -> SignInService:
     return SignInService(runtime.work, tenants(runtime), runtime.now)
 
 
+async def overview(page: Page) -> None:
+    """Wait for the page that a tab begins with when it is signed in."""
+    await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+    await settled(page)
+
+
+async def paste(page: Page, key: str) -> None:
+    await page.get_by_label("Key", exact=True).fill(key)
+    await page.get_by_role("button", name="Sign in").click()
+    await overview(page)
+
+
+async def key_of(page: Page) -> str:
+    return await page.evaluate("sessionStorage.getItem('kemem.key')")
+
+
+async def tenant_of(runtime: Runtime, page: Page) -> str:
+    """Whose the key is that the tab has."""
+    return (await runtime.identification.identify(await key_of(page))).tenant_id
+
+
 async def test_link_signs_in_and_leaves_no_code_in_the_address(
     browser: Browser, address: str, runtime: Runtime, acme: Caller, watch: Watch
 ) -> None:
@@ -24,11 +45,9 @@ async def test_link_signs_in_and_leaves_no_code_in_the_address(
         page = await context.new_page()
         await page.goto(f"/dashboard#code={code}")
 
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
-        await settled(page)
+        await overview(page)
         assert page.url == f"{address}/dashboard#/overview"
-        key = await page.evaluate("sessionStorage.getItem('kemem.key')")
-        assert (await runtime.identification.identify(key)).tenant_id == acme.tenant_id
+        assert await tenant_of(runtime, page) == acme.tenant_id
         await page.go_back()
         assert "code" not in page.url
     watch.check()
@@ -46,10 +65,7 @@ async def test_used_link_is_explained_and_a_key_still_signs_in(
         await page.goto(f"/dashboard#code={quote(code, safe='')}")
 
         await expect(page.get_by_role("alert")).to_contain_text("signed in a browser already")
-        await page.get_by_label("Key", exact=True).fill(acme.key)
-        await page.get_by_role("button", name="Sign in").click()
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
-        await settled(page)
+        await paste(page, acme.key)
     watch.check()
 
 
@@ -60,10 +76,8 @@ async def test_link_replaces_the_key_of_a_tab_that_was_signed_in(
     async with context_of(browser, address, acme.key, watch) as context:
         page = await context.new_page()
         await page.goto(f"/dashboard#code={code}")
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
-        await settled(page)
-        key = await page.evaluate("sessionStorage.getItem('kemem.key')")
-        assert (await runtime.identification.identify(key)).tenant_id == other.tenant_id
+        await overview(page)
+        assert await tenant_of(runtime, page) == other.tenant_id
     watch.check()
 
 
@@ -78,9 +92,8 @@ async def test_used_link_leaves_a_tab_signed_in(
         page = await context.new_page()
         await page.goto(f"/dashboard#code={code}")
 
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
-        await settled(page)
-        assert await page.evaluate("sessionStorage.getItem('kemem.key')") == acme.key
+        await overview(page)
+        assert await key_of(page) == acme.key
     watch.check()
 
 
@@ -98,11 +111,9 @@ async def test_link_opened_in_a_tab_with_the_dashboard_signs_in(
         await open_page(page, "#/keys")
         await go_to_link(page, code)
 
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
-        await settled(page)
+        await overview(page)
         assert page.url == f"{address}/dashboard#/overview"
-        key = await page.evaluate("sessionStorage.getItem('kemem.key')")
-        assert (await runtime.identification.identify(key)).tenant_id == other.tenant_id
+        assert await tenant_of(runtime, page) == other.tenant_id
         await page.go_back()
         assert "code" not in page.url
     watch.check()
@@ -133,9 +144,8 @@ async def test_signing_out_revokes_a_key_that_came_by_a_link(
     async with context_of(browser, address, None, watch) as context:
         page = await context.new_page()
         await page.goto(f"/dashboard#code={code}")
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
-        await settled(page)
-        key = await page.evaluate("sessionStorage.getItem('kemem.key')")
+        await overview(page)
+        key = await key_of(page)
         async with page.expect_response(lambda answer: answer.request.method == "DELETE"):
             await page.get_by_role("button", name="Sign out").click()
 
@@ -156,14 +166,10 @@ async def test_signing_out_leaves_a_pasted_key_alive(
         sent: list[str] = []
         context.on("request", lambda request: sent.append(request.method))
         await page.goto(f"/dashboard#code={code}")
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
-        await settled(page)
+        await overview(page)
         for _ in range(2):
             await page.get_by_role("button", name="Sign out").click()
-            await page.get_by_label("Key", exact=True).fill(acme.key)
-            await page.get_by_role("button", name="Sign in").click()
-            await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
-            await settled(page)
+            await paste(page, acme.key)
         assert sent.count("DELETE") == 1
         assert (await runtime.identification.identify(acme.key)).tenant_id == acme.tenant_id
     watch.check()
@@ -177,15 +183,13 @@ async def test_second_link_revokes_the_key_of_the_first(
     async with context_of(browser, address, None, watch) as context:
         page = await context.new_page()
         await page.goto(f"/dashboard#code={codes[0]}")
-        await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
-        await settled(page)
-        first = await page.evaluate("sessionStorage.getItem('kemem.key')")
+        await overview(page)
+        first = await key_of(page)
         async with page.expect_response(lambda answer: answer.request.method == "DELETE"):
             await go_to_link(page, codes[1])
         await settled(page)
 
         with pytest.raises(RevokedKeyError):
             await runtime.identification.identify(first)
-        second = await page.evaluate("sessionStorage.getItem('kemem.key')")
-        assert (await runtime.identification.identify(second)).tenant_id == acme.tenant_id
+        assert await tenant_of(runtime, page) == acme.tenant_id
     watch.check()
