@@ -72,7 +72,7 @@ def forgetting_fault(config: Mapping[str, Any]) -> tuple[str, str] | None:
     except ValidationError as error:
         fault = error.errors(include_input=False, include_url=False)[0]
         name = ".".join([FORGETTING, *map(str, fault["loc"])])
-        return name, f"as the docs have it: {fault['msg']}"
+        return name, f"as the docs have it: {fault['msg'].removeprefix('Value error, ')}"
     return None
 
 

@@ -35,6 +35,7 @@ from app.memory.memories.schemas import AddAccepted, MemoryAdded, MemoryCreate, 
 from app.memory.memories.search_schemas import SearchRequest as OwnSearch
 from app.memory.memories.search_service import SearchService
 from app.memory.memories.service import MemoryCreation, MemoryService
+from app.platform.http.problems import location_of
 from app.platform.work.idempotency import IdempotencyKey, ReplayedAnswer
 from app.platform.work.unit import Work
 
@@ -313,7 +314,8 @@ def made(kind: type[Made], values: Mapping[str, Any]) -> Made:
         return kind.model_validate(values)
     except ValidationError as error:
         faults = "; ".join(
-            f"{'.'.join(str(part) for part in fault['loc'])}: {fault['msg']}"
+            f"{'.'.join(location_of(('body', *fault['loc']))[1:])}: "
+            f"{fault['msg'].removeprefix('Value error, ')}"
             for fault in error.errors(include_input=False, include_url=False)[:10]
         )
         raise InvalidMem0RequestError(faults) from None

@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from app.identity.tenants.access import Principal
+from app.platform.http.problems import location_of
 from app.platform.http.uploads import InvalidUploadError, Received
 from app.platform.values.fields import Metadata
 from app.platform.work.idempotency import IdempotencyKey
@@ -33,9 +34,8 @@ def upload_of(options: UploadOptions, received: Received) -> Upload:
         metadata = _METADATA.validate_python(metadata)
     except ValidationError as error:
         fault = error.errors(include_input=False, include_url=False)[0]
-        where = [str(part) for part in fault["loc"]] or ["metadata"]
-        detail = fault["msg"].removeprefix("Value error, ")
-        raise InvalidUploadError(detail, "body", *where) from None
+        where = location_of(("body", *(fault["loc"] or ("metadata",))))
+        raise InvalidUploadError(fault["msg"].removeprefix("Value error, "), *where) from None
     except (ValueError, RecursionError):
         raise InvalidUploadError("must be a JSON object", "body", "metadata") from None
     return Upload(
