@@ -62,6 +62,7 @@ from app.memory.store.router import router as store
 from app.platform.http import health, openapi, problems
 from app.platform.http.middleware import RequestMiddleware
 from app.platform.observability.logging import configure_logging
+from app.platform.values.fields import Document, Id, Timestamp
 from app.prompting.blocks.router import router as blocks
 from app.prompting.checkpoints.router import router as checkpoints
 from app.prompting.compaction.router import router as compaction
@@ -166,6 +167,9 @@ DIALECTS = {
 
 EXAMPLES = Path(__file__).parent / "openapi_examples.json"
 """What a service answered; `scripts/record_examples.py` records it."""
+DESCRIPTIONS = Path(__file__).parent / "openapi_descriptions.json"
+PLAIN_TYPES = (Document, Id, Timestamp)
+"""Types whose description says how a value looks, and not what it means."""
 
 
 class State(TypedDict):
@@ -211,7 +215,9 @@ def create_app(
     openapi.install_page(app)
     install_guide(app)
     problems.install(app)
-    openapi.install_document(app, *KEY_ERRORS, examples=EXAMPLES)
+    openapi.install_document(
+        app, *KEY_ERRORS, examples=EXAMPLES, descriptions=DESCRIPTIONS, plain_types=PLAIN_TYPES
+    )
     app.add_middleware(
         RequestMiddleware,
         max_bytes=request_max_bytes,

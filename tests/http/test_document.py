@@ -9,8 +9,10 @@ from contextlib import nullcontext
 from typing import Any
 
 from httpx import ASGITransport, AsyncClient
+from pydantic import TypeAdapter
 
-from app.main import create_app
+from app.main import DESCRIPTIONS, PLAIN_TYPES, create_app
+from app.platform.http.descriptions import read_sentences
 from app.platform.http.problems import MEDIA_TYPE, Problem
 from tests.support.document import document
 
@@ -70,6 +72,56 @@ def test_every_error_has_an_example_with_its_code() -> None:
             assert {one.status for one in problems} == {int(status)}, (name, status)
     # Its own sentence, where that says nothing of the request.
     assert "`KeMem-User`" in examples["acting_user_mismatch.key-of-another-user"]["value"]["detail"]
+
+
+def described_parameters() -> set[tuple[str, str, str, str]]:
+    """Operation, place, name and description of each."""
+    return {
+        (operation["operationId"], one["in"], one["name"], one.get("description", ""))
+        for methods in document()["paths"].values()
+        for operation in methods.values()
+        for one in operation.get("parameters", ())
+    }
+
+
+def described_fields() -> set[tuple[str, str, str]]:
+    """Schema, name and description of each."""
+    return {
+        (name.partition("-")[0], field, shape.get("description", ""))
+        for name, schema in document()["components"]["schemas"].items()
+        for field, shape in schema.get("properties", {}).items()
+    }
+
+
+def test_every_parameter_and_field_says_what_it_is() -> None:
+    # What an id or a time looks like is no meaning.
+    formats = {TypeAdapter(one).json_schema()["description"] for one in PLAIN_TYPES}
+    everything = {*described_parameters(), *described_fields()}
+
+    assert len(everything) > 2000
+    assert not sorted(one for one in everything if one[-1] in {"", *formats})
+    assert not sorted(one for one in everything if one[-1][-1] not in ".!?…)`")
+
+
+def test_every_sentence_of_the_file_is_published() -> None:
+    """One that no field takes is stale, or hidden by what the code says."""
+    sentences = read_sentences(DESCRIPTIONS)
+    parameters, fields = described_parameters(), described_fields()
+    written = {
+        *((name, *one) for name, own in sentences["schemas"].items() for one in own.items()),
+        *((name, *one) for name, own in sentences["operations"].items() for one in own.items()),
+        *((place, *one) for place, own in sentences["parameters"].items() for one in own.items()),
+        *(("", *one) for one in sentences["fields"].items()),
+    }
+
+    published = {
+        *fields,
+        *((name, parameter, said) for name, _, parameter, said in parameters),
+        *((place, parameter, said) for _, place, parameter, said in parameters),
+        *(("", field, said) for _, field, said in fields),
+    }
+
+    assert not sorted(written - published)
 
 
 def test_lines_of_an_export_are_a_text_for_generators() -> None:

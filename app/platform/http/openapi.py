@@ -10,7 +10,7 @@ The pages and their assets come from an installed package: they work without the
 import asyncio
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.resources import files
 from inspect import Parameter, signature
 from pathlib import Path
@@ -33,6 +33,7 @@ from app.platform.database.failures import (
     OverloadedError,
     UnstorableTextError,
 )
+from app.platform.http.descriptions import describe, read_sentences
 from app.platform.http.problems import MEDIA_TYPE, Problem, responses_for
 from app.platform.http.rates import RateLimitedError
 
@@ -105,10 +106,17 @@ ALWAYS = (
 )
 
 
-def install_document(app: FastAPI, *key_errors: type[DomainError], examples: Path) -> None:
+def install_document(
+    app: FastAPI,
+    *key_errors: type[DomainError],
+    examples: Path,
+    descriptions: Path,
+    plain_types: Iterable[Any],
+) -> None:
     """Publish `key_errors` on every operation that takes a key, and all errors as problems.
 
-    `examples` is a file with answers by operation id.
+    `examples` is a file with answers by operation id, `descriptions` one with sentences for what
+    does not describe itself, as what is of one of the `plain_types` does not.
 
     The document is made when it is first asked for, which takes a second, in a thread.
     """
@@ -136,6 +144,7 @@ def install_document(app: FastAPI, *key_errors: type[DomainError], examples: Pat
             schemes["acting_user"] = _ACTING_USER_SCHEME
             for unused in ("HTTPValidationError", "ValidationError"):
                 document["components"]["schemas"].pop(unused, None)
+            describe(document, read_sentences(descriptions), plain_types=plain_types)
         return plain()
 
     app.openapi = openapi  # type: ignore[method-assign] # FastAPI's documented way
