@@ -41,6 +41,20 @@ PROGRAMS = [
 ]
 
 
+def answer_of(block: Block) -> str:
+    """The JSON that a console shows, on one line."""
+    if block.language != "console":
+        return ""
+    typed = commands(block).splitlines()
+    lines = [line for line in block.text.splitlines() if line.removeprefix("$ ") not in typed]
+    return "".join(line.strip() for line in lines)
+
+
+def pattern_of(shown: str) -> str:
+    """What matches a piece of an answer: counts may differ, fractions may not."""
+    return re.sub(r"(?<![\\\d.])\d+(?!\d|\\\.)", r"\\d+", re.escape(shown))
+
+
 def left_out(block: Block) -> bool:
     return any(page == block.page and part in block.text for page, part in NOT_RUN)
 
@@ -104,6 +118,21 @@ def test_requests_of_a_block_succeed(block: Block, service: Service, tmp_path: P
     done = ran(service, ["bash", "-c", begin + typed], tmp_path)
 
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr}"
+
+
+@pytest.mark.parametrize(
+    "block",
+    [block for block in REQUESTS if answer_of(block) and not left_out(block)],
+    ids=lambda block: block.page,
+)
+def test_answers_of_a_block_are_those_of_the_service(
+    block: Block, another_service: Service, tmp_path: Path
+) -> None:
+    typed = re.sub(r"(?m)^export KEMEM_URL=.*$", "", commands(block))
+    said = ran(another_service, ["bash", "-c", typed], tmp_path).stdout
+
+    expected = ".*?".join(map(pattern_of, answer_of(block).split("…")))
+    assert re.search(expected, said, re.DOTALL), f"{expected}\n{said}"
 
 
 @pytest.mark.parametrize("block", PROGRAMS, ids=lambda block: block.page)
