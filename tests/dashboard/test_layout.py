@@ -3,9 +3,12 @@
 import re
 
 import pytest
+from httpx import AsyncClient
 from playwright.async_api import Browser, Page, expect
 
 from app.integrations.dashboard.bundle import PAGE, find_built
+from tests.checkpoints.checkpoints_support import asking
+from tests.support.api import append, ok, save
 from tests.support.dashboard import Watch, axe, context_of, open_page, settled
 from tests.support.tenants import Caller
 
@@ -122,6 +125,54 @@ async def test_narrow_screens_need_no_scrolling_sideways(
             wide = await page.evaluate("document.documentElement.scrollWidth")
             assert wide <= 360, name
             await axe(page)
+    watch.check()
+
+
+# Words of up to twelve characters that stand on more than one line.
+BROKEN = """() => {
+  const found = [];
+  const walker = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+  for (let node = walker.nextNode(); node; node = walker.nextNode()) {
+    for (const { 0: word, index } of node.data.matchAll(/(?<!\\S)[a-z]{2,12}(?!\\S)/gi)) {
+      const range = document.createRange();
+      range.setStart(node, index);
+      range.setEnd(node, index + word.length);
+      const lines = new Set([...range.getClientRects()].map((box) => Math.round(box.top)));
+      if (lines.size > 1) found.push(word);
+    }
+  }
+  return found;
+}"""
+
+
+@pytest.mark.parametrize("width", [360, 800])
+async def test_long_names_break_and_no_usual_word_does(
+    browser: Browser, address: str, acme: Caller, client: AsyncClient, watch: Watch, width: int
+) -> None:
+    long = "verylongname" * 5
+    user = {"user_id": long, "user_name": long * 4, "external_id": long * 4}
+    ok(await client.post("/users", json=user), 201)
+    saved = await save(client, f"She drinks {long} tea.", user_id=long)
+    await client.post("/memories", json={"messages": "Tea", "user_id": long, "infer": False})
+    rating = {"rating": "wrong", "comment": long}
+    path = f"/memories/{saved['memory_id']}/feedback"
+    ok(await client.post(path, json=rating), 201)
+    await append(client, f"s-{long}", f"Hello {long}.", asking(long), user_id=long)
+    relation = {"user_id": long, "source": long, "relation": "works_at", "destination": "Siemens"}
+    ok(await client.post("/graph/relations", json=relation), 201)
+    ok(await client.post("/webhooks", json={"url": f"https://example.org/{long}"}), 201)
+    async with context_of(
+        browser, address, acme.key, watch, viewport={"width": width, "height": 740}
+    ) as context:
+        page = await context.new_page()
+        for place in (
+            *PAGES, f"people/{long}", f"people/{long}?tab=memories", f"people/{long}?tab=sessions",
+            f"people/{long}/{saved['memory_id']}", f"conversation/s-{long}",
+            f"conversation/s-{long}?tab=approvals",
+        ):  # fmt: skip
+            await open_page(page, f"#/{place}")
+            wide = await page.evaluate("document.documentElement.scrollWidth")
+            assert (wide <= width, await page.evaluate(BROKEN)) == (True, []), place
     watch.check()
 
 
