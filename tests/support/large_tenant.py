@@ -25,7 +25,10 @@ TEXTS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How many rows; `of_first` of the memories belong to the first user."""
+    """How many rows.
+
+    The first user has `of_first` of the memories, and half of the sessions.
+    """
 
     users: int = 0
     sessions: int = 0
@@ -44,7 +47,8 @@ FROM generate_series(0, $2::int - 1) AS n
 _SESSIONS: Final = """
 INSERT INTO sessions (tenant_id, session_id, agent_id, user_id, create_time)
 SELECT $1, 'session-' || lpad(n::text, 7, '0'), 'helper',
-    'user-' || lpad((n % $3)::text, 7, '0'), now() - interval '1 s' * n
+    'user-' || lpad((CASE WHEN n % 2 = 0 THEN 0 ELSE n % $3 END)::text, 7, '0'),
+    now() - interval '1 s' * n
 FROM generate_series(0, $2::int - 1) AS n
 """
 
