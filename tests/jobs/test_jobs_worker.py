@@ -410,7 +410,7 @@ async def passed(queue: Queue, moment: datetime) -> bool:
 class TestKeeping:
     async def test_a_long_job_keeps_its_lease(self, queue: Queue) -> None:
         """Beside another worker, which would take it over."""
-        book, limits = Book(hold=True), WorkerLimits(lease=timedelta(seconds=3))
+        book, limits = Book(hold=True), WorkerLimits(slots=1, lease=timedelta(seconds=3))
         made = await queue.order()
         async with (
             working(queue, {"extract": book}, limits),
@@ -419,10 +419,13 @@ class TestKeeping:
             await eventually(lambda: len(book.begun) == 1)
             ends = (await queue.row(made.job_id))["lease_expires_at"]
             await eventually(lambda: passed(queue, ends))
+            # The other has a slot, and takes what has waited longest.
+            await queue.order(key="b")
+            await eventually(lambda: len(book.begun) == 2)
             book.go.set()
             await eventually(lambda: status_is(queue, made.job_id, "succeeded"))
 
-        assert len(book.begun) == 1
+        assert [job.key for job in book.begun] == ["a", "b"]
 
     async def test_a_job_that_was_taken_away_is_cancelled(self, queue: Queue) -> None:
         book = Book(hold=True)
