@@ -170,7 +170,7 @@ class TestReading:
         assert on_it == decisions
         assert not await every_page(client, "/memories/decisions", memory_id="mem_none")
 
-    async def test_many_messages_are_read_in_order_to_the_end(self, client, worker):
+    async def test_many_messages_are_read_in_order_to_the_end(self, client, runtime, dsn):
         # A rescue of what leaves the window would read a part of them.
         await policy(client, "talk", automatic=False)
         for start in range(0, 300, 50):
@@ -178,7 +178,9 @@ class TestReading:
                 f"I have a friend called Friend{number}." for number in range(start, start + 50)
             ]
             await append(client, "talk", *lines)
-        answer = await extracted(client, "talk")
+        # A worker would begin half a minute after the first append.
+        async with working(runtime, dsn):
+            answer = await extracted(client, "talk")
 
         assert answer["last_extracted_seq"] == 300
         runs = await every_page(client, "/extractions")

@@ -88,7 +88,7 @@ async def execute(dsn: str, statement: str, *values: Any) -> list[asyncpg.Record
 
 
 async def dump(dsn: str, tenant_id: str) -> dict[str, list[str]]:
-    """Every row of a tenant as text, by table; bytes are shown as the text they hold.
+    """Every row of a tenant as text, by table and sorted; bytes are shown as the text they hold.
 
     When a key was last used is left out, and what is counted of searches and contexts: both are
     written at a time no test knows.
@@ -108,7 +108,8 @@ async def dump(dsn: str, tenant_id: str) -> dict[str, list[str]]:
             )
             found = await connection.fetch(
                 f"SELECT concat_ws(' ', {columns}) AS line FROM {name} WHERE tenant_id = $1"
-                + " AND name !~ '^(search|context)'" * (name == "daily_counts"),
+                + " AND name !~ '^(search|context)'" * (name == "daily_counts")
+                + " ORDER BY 1",
                 tenant_id,
             )
             rows[name] = [row["line"] for row in found]
