@@ -8,6 +8,7 @@ from typing import Self, TypeVar
 from kemem.address import Service, find_service
 from kemem.calls import Call
 from kemem.exchange import Exchange, RetryPolicy
+from kemem.ids import checked_id
 
 Result = TypeVar("Result")
 
@@ -71,6 +72,4 @@ class BaseMemory:
 
 def _for_user(service: Service, user_id: str) -> Service:
     """Raises ValueError: `user_id` cannot be an id."""
-    if not user_id or not user_id.isascii() or not user_id.isprintable() or " " in user_id:
-        raise ValueError("an acting user is named by an id: no spaces, and ASCII alone")
-    return replace(service, acting_user=user_id)
+    return replace(service, acting_user=checked_id("user", user_id))

@@ -29,6 +29,7 @@ from kemem.errors import (
     UnexpectedAnswerError,
     error_of,
 )
+from kemem.ids import in_header
 from kemem.version import __version__
 
 Result = TypeVar("Result")
@@ -96,7 +97,7 @@ class Exchange(Generic[Result]):
                 "Authorization": f"Bearer {self._service.key}",
                 "Accept": "application/json",
                 "User-Agent": f"kemem-python/{__version__}",
-                **({"KeMem-User": acting_user} if acting_user else {}),
+                **({"KeMem-User": in_header(acting_user)} if acting_user else {}),
                 **self._call.headers,
             },
             timeout=httpx.Timeout(left, connect=min(left, CONNECT_SECONDS)),

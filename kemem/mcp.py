@@ -20,6 +20,7 @@ import httpx
 
 from kemem.address import KEY_VARIABLE, URL_VARIABLE, Service, find_service
 from kemem.errors import ConfigurationError
+from kemem.ids import in_header
 from kemem.version import __version__
 
 USER_VARIABLE: Final = "KEMEM_USER"
@@ -201,7 +202,7 @@ async def _relayed(service: Service) -> None:
         "User-Agent": f"kemem-mcp/{__version__}",
     }
     if service.acting_user is not None:
-        headers["KeMem-User"] = service.acting_user
+        headers["KeMem-User"] = in_header(service.acting_user)
     async with httpx.AsyncClient(headers=headers, timeout=TIMEOUT) as http:
         try:
             await http.get(f"{service.base_url}/livez")

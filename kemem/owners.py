@@ -1,13 +1,11 @@
 """Whose a thread or a session is: somebody has to say so, or all would share one user."""
 
-import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, Final
 
 from kemem.client import BaseMemory
-
-_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@|+=~-]{0,63}")
+from kemem.ids import checked_id
 
 
 class UserSource(Enum):
@@ -58,18 +56,3 @@ class UserChoice:
                 "as its config"
             )
         return self.user_id
-
-
-def checked_id(kind: str, text: str) -> str:
-    """`text`, if it can be an id.
-
-    Raises:
-        ValueError: it cannot.
-
-    """
-    if not _ID.fullmatch(text):
-        raise ValueError(
-            f"{text!r} cannot be the id of a {kind}: 1 to 64 ASCII letters, digits or "
-            ". _ : @ | + = ~ -, beginning with a letter or a digit"
-        )
-    return text

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, ClassVar
+from unicodedata import normalize
 
 from kemem.answers import Answer, Listing, RequestWarning, escape_line
 from kemem.errors import ConflictError
@@ -221,7 +222,8 @@ def refuse_others(session_id: str, row: Message | Session, owner: Mapping[str, s
 
     """
     for name, value in (("user_id", row.user_id), ("agent_id", row.agent_id)):
-        if value != (owner.get(name) or value):
+        named = owner.get(name)
+        if named and value != normalize("NFC", named):
             detail = f"The session {session_id} was opened with another {name}."
             raise ConflictError(409, "session_mismatch", detail)
 

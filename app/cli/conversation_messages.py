@@ -16,7 +16,7 @@ from app.cli.conversation_records import UnreadableError
 from app.conversation.messages.capture import CLOCKS_APART, FIRST_YEAR
 from app.conversation.messages.schemas import MessageCreate
 from app.language.llm.content_parts import read_part
-from app.platform.values.fields import Id
+from app.platform.values.fields import OwnId
 
 ROLES: Final = {
     "user": "user", "human": "user", "assistant": "assistant", "system": "system",
@@ -25,7 +25,7 @@ ROLES: Final = {
 TEXTS: Final = {"text", "input_text", "output_text", "audio_transcription"}
 """Types of parts whose text somebody said."""
 
-_ID: Final[TypeAdapter[str]] = TypeAdapter(Id)
+_ID: Final[TypeAdapter[str]] = TypeAdapter(OwnId)
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from app.cli.import_ import told_failures
 from app.cli.options import DataDirOption, JsonOption, settings_with
 from app.console import REFUSED, UNUSABLE, err, fail, print_json, progress
 from app.conversation.messages.schemas import BATCH
-from app.platform.values.fields import Id
+from app.platform.values.fields import OwnId
 from app.runtime import utc_now
 from kemem import Memory
 from kemem.calls import json_bytes
@@ -167,7 +167,7 @@ def _import_all(
 def _read(files: Sequence[Path], user: str | None) -> Reading:
     if user is not None:
         try:
-            check(TypeAdapter(Id).validate_python, user, "--user")
+            check(TypeAdapter(OwnId).validate_python, user, "--user")
         except UnreadableError as error:
             fail(f"{error}.", code=UNUSABLE)
     records: list[Record] = []

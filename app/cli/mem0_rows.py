@@ -7,7 +7,6 @@ and sessions that they need and with their history: it is written in one transac
 import base64
 import hashlib
 import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,7 +26,7 @@ from app.memory.memories.gate import Gate, Proposal
 from app.memory.memories.models import Memory
 from app.memory.memories.record_repository import NOT_IN_HISTORY
 from app.memory.memories.schemas import MemoryCreate, MemoryType
-from app.platform.values.fields import ID_PATTERN
+from app.platform.values.ids import composed, is_own_id
 
 Row = dict[str, Any]
 
@@ -96,7 +95,7 @@ class Conversion:
         self.tally = Tally()
         self._gate = gate
         self._stored = stored
-        self._user_id = user_id
+        self._user_id = user_id and composed(user_id)
         self._run_prefix = run_prefix
         self._runs: dict[str, tuple[str | None, str]] = {}
         self._texts: set[bytes] = set()
@@ -182,7 +181,7 @@ class Conversion:
 
     def _checked(self, remembered: Remembered) -> MemoryCreate:
         """The memory as a request of ours, past the gate. Raises RefusedError."""
-        owner = remembered.owner
+        owner = {name: composed(value) for name, value in remembered.owner.items() if value}
         agent_id = owner.get("agent_id")
         run_id = owner.get("run_id")
         user_id = owner.get("user_id") or (None if agent_id else self._user_id)
@@ -226,7 +225,7 @@ class Conversion:
 
         Raises RefusedError.
         """
-        session_id = f"{self._run_prefix}{run_id}"
+        session_id = composed(f"{self._run_prefix}{run_id}")
         home = agent_id or DEFAULT_AGENT_ID
         if self._user_of(session_id, user_id, home) == user_id:
             return session_id
@@ -242,7 +241,7 @@ class Conversion:
     def _user_of(self, session_id: str, user_id: str, home: str) -> str | None:
         """Whose a session is; if it is new, that of `user_id`."""
         if session_id not in self._runs:
-            there = self._stored(session_id) if re.match(ID_PATTERN, session_id) else None
+            there = self._stored(session_id) if is_own_id(session_id) else None
             self._runs[session_id] = there or (user_id, home)
         return self._runs[session_id][0]
 

@@ -11,8 +11,9 @@ from kemem._async.sender import AsyncSender
 from kemem._sync.sender import Sender
 from kemem.calls import Operation
 from kemem.conversation import append, clear, newest
+from kemem.ids import checked_id
 from kemem.langgraph.transcript import form_of, messages_of
-from kemem.owners import UserChoice, UserSource, checked_id
+from kemem.owners import UserChoice, UserSource
 
 Result = TypeVar("Result")
 
@@ -25,8 +26,7 @@ class KeMemChatMessageHistory(BaseChatMessageHistory):
     session is created with the first messages.
 
     Args:
-        session_id: 1 to 64 ASCII letters, digits or `. _ : @ | + = ~ -`, the first a letter or a
-            digit.
+        session_id: 1 to 64 characters of any script, without `/` (docs/api.md has the rule).
         client: a `Memory`, which both kinds of methods can use, or an `AsyncMemory` for those with
             `a` alone; it is not closed.
         user_id: the user; `KEY_USER` if the key is bound to one. It may be left out if `client`

@@ -1,6 +1,5 @@
 """Operations of LangGraph's stores as the service takes them, and its answers. Nothing is sent."""
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 from uuid import uuid4
@@ -20,6 +19,7 @@ from langgraph.store.base import (
 
 from kemem.calls import Call, Operation, json_bytes
 from kemem.errors import ApiError
+from kemem.ids import is_id
 
 OPERATIONS = 1000
 """Most operations of one request."""
@@ -31,9 +31,6 @@ USER = "{user_id}"
 
 Fields: TypeAlias = Sequence[str] | Literal[False]
 """Paths that are indexed; False where the store does not search by meaning."""
-
-_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_:@|+=~-]{0,63}")
-"""Ids that a user of KeMem can have, as far as they can be labels."""
 
 _JSON: Mapping[str, str] = {"Content-Type": "application/json"}
 
@@ -186,7 +183,7 @@ def user_of(namespace: Sequence[str], user_namespaces: Sequence[Sequence[str]]) 
         matches = len(namespace) >= len(pattern) and all(
             part in (USER, label) for part, label in zip(pattern, namespace, strict=False)
         )
-        if matches and _ID.fullmatch(label := namespace[list(pattern).index(USER)]):
+        if matches and is_id(label := namespace[list(pattern).index(USER)]):
             return label
     return None
 

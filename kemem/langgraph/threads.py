@@ -34,8 +34,9 @@ class Address:
 def session_id_of(thread_id: object) -> str:
     """The id of the session that a LangGraph thread is kept in; no two threads share one.
 
-    It is the `thread_id` itself where that can be the id of a session: 1 to 64 letters, digits
-    or `. _ : @ | + = ~ -`, beginning with a letter or a digit. Any other is hashed.
+    It is the `thread_id` itself where that is 1 to 64 ASCII letters, digits or
+    `. _ : @ | + = ~ -`, beginning with a letter or a digit. Any other is hashed, ids that a
+    session could have too: threads that are stored so are found again.
 
     Raises:
         ValueError: it is not a text of 1 to 255 characters without NUL.

@@ -11,7 +11,7 @@ from kemem._async.sender import AsyncSender
 from kemem._sync.sender import Sender
 from kemem.calls import Operation
 from kemem.conversation import append, recall
-from kemem.owners import checked_id
+from kemem.ids import checked_id
 
 Result = TypeVar("Result")
 

@@ -12,8 +12,9 @@ from kemem._sync.sender import Sender
 from kemem.calls import Call, Operation, Page, fetch_pages, post
 from kemem.conversation import DeletedMessages, batches, clear, newest, recall
 from kemem.errors import UnprocessableError
+from kemem.ids import checked_id
 from kemem.openai_agents.items import as_part, call_ids, items_of, message_of
-from kemem.owners import UserChoice, UserSource, checked_id
+from kemem.owners import UserChoice, UserSource
 from kemem.sessions import Appended, Message
 
 Result = TypeVar("Result")
@@ -26,8 +27,7 @@ class KeMemSession:
     finds what was said. The session is created with the first items.
 
     Args:
-        session_id: 1 to 64 ASCII letters, digits or `. _ : @ | + = ~ -`, the first a letter or a
-            digit.
+        session_id: 1 to 64 characters of any script, without `/` (docs/api.md has the rule).
         client: a `Memory`, or an `AsyncMemory` of the event loop; it is not closed.
         user_id: the user; `KEY_USER` if the key is bound to one. It may be left out if `client`
             acts as a user.

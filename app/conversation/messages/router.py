@@ -62,7 +62,7 @@ from app.platform.http.dependencies import provided
 from app.platform.http.hot_route import HotRoute
 from app.platform.http.problems import responses_for
 from app.platform.plugins.errors import ProcessorFailedError
-from app.platform.values.fields import Id
+from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import InvalidCursorError, Page
 from app.platform.work.errors import MemoryDisabledError
 
@@ -120,7 +120,7 @@ async def get_message_anywhere(
 
 
 async def append_messages(
-    session_id: Id,
+    session_id: OwnId,
     body: MessageAppend,
     principal: WriterDep,
     service: AppendsDep,
@@ -171,7 +171,7 @@ router.add_api_route(
 
 @router.get("", responses=responses_for(MessageNotFoundError, InvalidCursorError))
 async def list_messages(
-    session_id: Id,
+    session_id: OwnId,
     query: Annotated[MessageQuery, Query()],
     principal: ReaderDep,
     service: ServiceDep,
@@ -182,7 +182,7 @@ async def list_messages(
 
 @router.get("/{message_id}", responses=responses_for(SessionNotFoundError, MessageNotFoundError))
 async def get_message(
-    session_id: Id,
+    session_id: OwnId,
     message_id: Id,
     query: Annotated[MessageSliceQuery, Query()],
     principal: ReaderDep,
@@ -197,7 +197,7 @@ async def get_message(
     responses=responses_for(SessionNotFoundError, MessageNotFoundError, *IDEMPOTENCY_ERRORS),
 )
 async def delete_messages(
-    session_id: Id,
+    session_id: OwnId,
     body: MessageDelete,
     principal: WriterDep,
     service: ServiceDep,
@@ -209,7 +209,7 @@ async def delete_messages(
 
 @router.delete("/{message_id}", responses=responses_for(SessionNotFoundError, MessageNotFoundError))
 async def delete_message(
-    session_id: Id, message_id: Id, principal: WriterDep, service: ServiceDep
+    session_id: OwnId, message_id: Id, principal: WriterDep, service: ServiceDep
 ) -> MessagesDeleted:
     """Delete one message for good."""
     return await service.delete(principal, session_id, MessageDelete(message_ids=[message_id]))
@@ -217,7 +217,7 @@ async def delete_message(
 
 @router.delete("", responses=responses_for(SessionNotFoundError, ConfirmationRequiredError))
 async def delete_all_messages(
-    session_id: Id,
+    session_id: OwnId,
     query: Annotated[DeleteAllQuery, Query()],
     principal: WriterDep,
     service: ServiceDep,
@@ -229,7 +229,7 @@ async def delete_all_messages(
 
 
 @window_router.get("", responses=responses_for(SessionNotFoundError))
-async def get_window(session_id: Id, principal: ReaderDep, service: WindowsDep) -> WindowRead:
+async def get_window(session_id: OwnId, principal: ReaderDep, service: WindowsDep) -> WindowRead:
     """How full the window of a session is, and what holds for it."""
     return await service.get(principal, session_id)
 
@@ -241,7 +241,7 @@ async def get_window(session_id: Id, principal: ReaderDep, service: WindowsDep) 
     ),
 )
 async def trim_window(
-    session_id: Id, body: WindowTrim, principal: ReaderDep, service: WindowsDep
+    session_id: OwnId, body: WindowTrim, principal: ReaderDep, service: WindowsDep
 ) -> WindowTrimmed:
     """The newest valid part of the window for one call; writes nothing."""
     return await service.trim(principal, session_id, body)

@@ -14,6 +14,7 @@ from app.platform.values.fields import (
     Id,
     Kind,
     Metadata,
+    OwnId,
     ReadSchema,
     Schema,
     Storable,
@@ -130,11 +131,11 @@ class MessageAppend(Schema):
     )
 
     messages: SaidMessages = Field(min_length=1, max_length=BATCH)
-    user_id: Id | None = Field(
+    user_id: OwnId | None = Field(
         default=None, description="Opens the session when it is new; must match otherwise."
     )
-    agent_id: Id | None = None
-    project_id: Id | None = None
+    agent_id: OwnId | None = None
+    project_id: OwnId | None = None
     usage: CallUsage | None = None
     state: StateDocument | None = Field(
         default=None,

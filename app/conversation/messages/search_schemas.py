@@ -6,7 +6,7 @@ from pydantic import Field
 
 from app.conversation.messages.schemas import MessageRead
 from app.language.ranking.schemas import BoostWeights, Mode, Query
-from app.platform.values.fields import Id, ReadSchema, Schema, Storable, Timestamp, example
+from app.platform.values.fields import OwnId, ReadSchema, Schema, Storable, Timestamp, example
 from app.platform.values.pagination import CursorText, MaxTokens
 
 FoundRole = Literal["user", "assistant", "system", "tool"]
@@ -16,9 +16,9 @@ class MessageSearch(Schema):
     model_config = example(query="When did she move to Munich?", user_id="ana", limit=5)
 
     query: Annotated[Query, Storable] = Field(examples=["When did she move to Munich?"])
-    session_id: Id | None = None
-    user_id: Id | None = Field(default=None, description="All sessions of this user.")
-    agent_id: Id | None = Field(
+    session_id: OwnId | None = None
+    user_id: OwnId | None = Field(default=None, description="All sessions of this user.")
+    agent_id: OwnId | None = Field(
         default=None, description="All sessions with this agent. Of several ids all must fit."
     )
     roles: list[FoundRole] = Field(

@@ -44,7 +44,7 @@ from app.identity.tenants.principal import (
 from app.identity.users.errors import UserNotFoundError, UserRequiredError
 from app.platform.http.dependencies import RequiredVersionDep, VersionDep, provided
 from app.platform.http.problems import responses_for
-from app.platform.values.fields import Id
+from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
 from app.platform.work.errors import MemoryDisabledError
 
@@ -84,7 +84,7 @@ async def list_sessions(
 
 
 @router.get("/{session_id}", responses=responses_for(SessionNotFoundError))
-async def get_session(session_id: Id, principal: ReaderDep, service: ServiceDep) -> SessionRead:
+async def get_session(session_id: OwnId, principal: ReaderDep, service: ServiceDep) -> SessionRead:
     """Get one session."""
     return await service.get(principal, session_id)
 
@@ -94,7 +94,7 @@ async def get_session(session_id: Id, principal: ReaderDep, service: ServiceDep)
     responses=responses_for(SessionNotFoundError, ProjectNotFoundError, VersionConflictError),
 )
 async def update_session(
-    session_id: Id,
+    session_id: OwnId,
     body: SessionPatch,
     principal: WriterDep,
     service: ServiceDep,
@@ -108,7 +108,7 @@ async def update_session(
     "/{session_id}/end", responses=responses_for(SessionNotFoundError, *IDEMPOTENCY_ERRORS)
 )
 async def end_session(
-    session_id: Id, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
+    session_id: OwnId, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> SessionEnded:
     """End a session: it can be read, and nothing can be appended."""
     return await service.end(principal, session_id, key=key)
@@ -118,7 +118,7 @@ async def end_session(
     "/{session_id}/reopen", responses=responses_for(SessionNotFoundError, *IDEMPOTENCY_ERRORS)
 )
 async def reopen_session(
-    session_id: Id, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
+    session_id: OwnId, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> SessionRead:
     """Let an ended session go on."""
     return await service.reopen(principal, session_id, key=key)
@@ -129,7 +129,7 @@ async def reopen_session(
     responses=responses_for(SessionNotFoundError, ConfirmationRequiredError),
 )
 async def delete_session(
-    session_id: Id,
+    session_id: OwnId,
     query: Annotated[ErasureQuery, Query()],
     principal: WriterDep,
     erasure: ErasureDep,
@@ -151,7 +151,9 @@ StateDep = Annotated[StateService, provided(StateService)]
 
 
 @state_router.get("", responses=responses_for(SessionNotFoundError))
-async def get_session_state(session_id: Id, principal: ReaderDep, service: StateDep) -> StateRead:
+async def get_session_state(
+    session_id: OwnId, principal: ReaderDep, service: StateDep
+) -> StateRead:
     """The working state of a session: small data of an agent at work, dropped at its end."""
     return await service.get(principal, session_id)
 
@@ -160,7 +162,7 @@ async def get_session_state(session_id: Id, principal: ReaderDep, service: State
     "", responses=responses_for(*WRITE_ERRORS, VersionConflictError, VersionRequiredError)
 )
 async def put_session_state(
-    session_id: Id,
+    session_id: OwnId,
     body: StateReplacement,
     principal: WriterDep,
     service: StateDep,
@@ -177,7 +179,7 @@ async def put_session_state(
     ),
 )
 async def update_session_state(
-    session_id: Id,
+    session_id: OwnId,
     body: StatePatch,
     principal: WriterDep,
     service: StateDep,
@@ -191,7 +193,7 @@ async def update_session_state(
     "/snapshots", status_code=201, responses=responses_for(*WRITE_ERRORS, *IDEMPOTENCY_ERRORS)
 )
 async def add_snapshot(
-    session_id: Id, principal: WriterDep, service: StateDep, key: IdempotencyKeyDep
+    session_id: OwnId, principal: WriterDep, service: StateDep, key: IdempotencyKeyDep
 ) -> SnapshotRead:
     """Keep a copy of the working state."""
     return await service.snapshot(principal, session_id, key=key)
@@ -199,7 +201,7 @@ async def add_snapshot(
 
 @state_router.get("/snapshots", responses=responses_for(SessionNotFoundError, InvalidCursorError))
 async def list_snapshots(
-    session_id: Id,
+    session_id: OwnId,
     query: Annotated[PageQuery, Query()],
     principal: ReaderDep,
     service: StateDep,
@@ -213,7 +215,7 @@ async def list_snapshots(
     responses=responses_for(SessionNotFoundError, SnapshotNotFoundError),
 )
 async def get_snapshot(
-    session_id: Id, snapshot_id: Id, principal: ReaderDep, service: StateDep
+    session_id: OwnId, snapshot_id: Id, principal: ReaderDep, service: StateDep
 ) -> SnapshotShown:
     """One copy of the working state."""
     return await service.get_snapshot(principal, session_id, snapshot_id)
@@ -226,7 +228,7 @@ async def get_snapshot(
     ),
 )
 async def restore_snapshot(
-    session_id: Id,
+    session_id: OwnId,
     snapshot_id: Id,
     principal: WriterDep,
     service: StateDep,

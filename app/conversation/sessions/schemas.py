@@ -8,9 +8,9 @@ from app.identity.agents.schemas import WindowPolicyPatch
 from app.platform.values.fields import (
     RUNNING,
     Document,
-    Id,
     Kind,
     Name,
+    OwnId,
     ReadSchema,
     Schema,
     Timestamp,
@@ -28,14 +28,14 @@ SessionStatus = Annotated[
 class SessionCreate(Schema):
     model_config = example(session_id="trip", user_id="ana", session_name="Trip to Kyoto")
 
-    session_id: Id | None = Field(default=None, description="Generated when left out.")
-    user_id: Id | None = Field(
+    session_id: OwnId | None = Field(default=None, description="Generated when left out.")
+    user_id: OwnId | None = Field(
         default=None, description="Whom the agent talks to; a user-bound key may leave it out."
     )
-    agent_id: Id | None = Field(
+    agent_id: OwnId | None = Field(
         default=None, description="The user's home agent, else the default agent, when left out."
     )
-    project_id: Id | None = None
+    project_id: OwnId | None = None
     session_name: Name | None = Field(default=None, examples=["Trip to Kyoto"])
     session_type: Kind | None = Field(default=None, examples=["chat"])
     context: Document = {}
@@ -49,7 +49,7 @@ class SessionCreate(Schema):
 class SessionPatch(Schema):
     model_config = example(session_name="Trip to Kyoto in May")
 
-    project_id: Id | None = None
+    project_id: OwnId | None = None
     session_name: Name | None = None
     session_type: Kind | None = None
     context: Document | None = None
@@ -106,9 +106,9 @@ class SessionEnded(SessionRead):
 
 
 class SessionQuery(PageQuery):
-    agent_id: Id | None = None
-    user_id: Id | None = None
-    project_id: Id | None = None
+    agent_id: OwnId | None = None
+    user_id: OwnId | None = None
+    project_id: OwnId | None = None
     status: SessionStatus | None = None
     session_type: Kind | None = None
 

@@ -29,6 +29,10 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB, TIMESTAMP
 
 from app.language.ranking.packing import DIMENSION
+from app.platform.values.ids import WANTED, is_own_id
+
+OWN_IDS: Final = frozenset({"user_id", "agent_id", "project_id", "session_id"})
+"""Columns with ids that a caller chose: in another form no path would name them."""
 
 _SMALL, _BIG = 2**15, 2**63
 
@@ -72,7 +76,11 @@ def _text(column: Column[Any], value: Any) -> str | None:
     length = getattr(column.type, "length", None)
     if length is not None and len(value) > length:
         return f"must have at most {length} characters"
-    return "must not contain NUL characters" if "\x00" in value else None
+    if "\x00" in value:
+        return "must not contain NUL characters"
+    if column.name in OWN_IDS and not is_own_id(value):
+        return f"must be an id in NFC: {WANTED}"
+    return None
 
 
 def _integer(limit: int) -> Callable[[Column[Any], Any], str | None]:

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import ConfigDict, Field, JsonValue, model_validator
 
-from app.platform.values.fields import Id, ReadSchema, Schema
+from app.platform.values.fields import OwnId, ReadSchema, Schema
 
 FORMAT = 1
 """Version of the lines; an import refuses other versions."""
@@ -13,9 +13,9 @@ MEDIA_TYPE = "application/x-ndjson"
 
 
 class ExportQuery(Schema):
-    user_id: Id | None = Field(default=None, description="All rows of one user.")
-    agent_id: Id | None = Field(default=None, description="All rows of one agent.")
-    project_id: Id | None = Field(default=None, description="All rows shared in one project.")
+    user_id: OwnId | None = Field(default=None, description="All rows of one user.")
+    agent_id: OwnId | None = Field(default=None, description="All rows of one agent.")
+    project_id: OwnId | None = Field(default=None, description="All rows shared in one project.")
     vectors: bool = Field(
         default=True,
         description="Without them the file is smaller; `kemem reembed` makes them again.",

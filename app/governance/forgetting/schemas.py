@@ -5,7 +5,7 @@ from typing import Annotated, Any, Final, Literal, Self, get_args
 from pydantic import Field, model_validator
 
 from app.identity.agents.retention import Eviction
-from app.platform.values.fields import Id, ReadSchema, Schema, Timestamp, example
+from app.platform.values.fields import OwnId, ReadSchema, Schema, Timestamp, example
 
 Step = Literal[
     "expired", "source_deleted", "session_deleted", "superseded", "over_capacity", "decayed",
@@ -26,7 +26,7 @@ class ForgettingRunCreate(Schema):
     steps: Annotated[list[Step], Field(min_length=1)] | None = Field(
         default=None, description="All when left out."
     )
-    agent_id: Id | None = Field(default=None, description="Only rows of this agent.")
+    agent_id: OwnId | None = Field(default=None, description="Only rows of this agent.")
     eviction: Eviction | None = Field(
         default=None,
         description="With `dry_run`: compares what this eviction would archive beyond the cap with "

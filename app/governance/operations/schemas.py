@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, StringConstraints
 
-from app.platform.values.fields import Id, ReadSchema, Storable, Timestamp
+from app.platform.values.fields import OwnId, ReadSchema, Storable, Timestamp
 from app.platform.values.pagination import PageQuery
 
 JobStatus = Literal["pending", "running", "succeeded", "dead", "cancelled"]
@@ -14,9 +14,9 @@ JobKind = Annotated[str, StringConstraints(min_length=1, max_length=40), Storabl
 class JobQuery(PageQuery):
     kind: JobKind | None = Field(default=None, examples=["extract"])
     status: JobStatus | None = None
-    user_id: Id | None = None
-    agent_id: Id | None = None
-    session_id: Id | None = None
+    user_id: OwnId | None = None
+    agent_id: OwnId | None = None
+    session_id: OwnId | None = None
 
 
 class JobRead(ReadSchema):

@@ -3,13 +3,13 @@
 from pydantic import Field, ValidationInfo, field_validator
 
 from app.identity.erasure import ErasureKind
-from app.platform.values.fields import Id, ReadSchema, Timestamp
+from app.platform.values.fields import OwnId, ReadSchema, Timestamp
 from app.platform.values.pagination import PageQuery
 
 
 class ErasureListQuery(PageQuery):
     kind: ErasureKind | None = None
-    id: Id | None = Field(
+    id: OwnId | None = Field(
         default=None, description="Id of what was erased; needs `kind` beside it."
     )
 

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from app.identity.usage.schemas import DaysQuery
-from app.platform.values.fields import Id, ReadSchema
+from app.platform.values.fields import OwnId, ReadSchema
 
 GroupBy = Literal["day", "agent"]
 
@@ -14,7 +14,7 @@ _ESTIMATE = "An estimate, read from a histogram; null where nothing was timed."
 
 
 class MemoryStatisticsQuery(DaysQuery):
-    agent_id: Id | None = Field(default=None, description="Of this agent alone.")
+    agent_id: OwnId | None = Field(default=None, description="Of this agent alone.")
 
 
 class StatisticsQuery(MemoryStatisticsQuery):

@@ -37,7 +37,7 @@ from app.identity.tenants.principal import (
 from app.language.llm.errors import UnknownEmbedderError, UnknownModelError
 from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for
-from app.platform.values.fields import Id
+from app.platform.values.fields import OwnId
 from app.platform.values.pagination import InvalidCursorError, Page
 from app.platform.work.errors import MemoryDisabledError
 
@@ -85,7 +85,7 @@ async def list_agents(
 
 
 @router.get("/{agent_id}", responses=responses_for(AgentNotFoundError))
-async def get_agent(agent_id: Id, principal: ReaderDep, service: ServiceDep) -> AgentRead:
+async def get_agent(agent_id: OwnId, principal: ReaderDep, service: ServiceDep) -> AgentRead:
     """Get one agent."""
     return await service.get(principal, agent_id)
 
@@ -101,7 +101,7 @@ async def get_agent(agent_id: Id, principal: ReaderDep, service: ServiceDep) -> 
     ),
 )
 async def update_agent(
-    agent_id: Id,
+    agent_id: OwnId,
     body: AgentPatch,
     principal: WriterDep,
     service: ServiceDep,
@@ -116,7 +116,10 @@ async def update_agent(
     responses=responses_for(AgentNotFoundError, AgentInUseError, ConfirmationRequiredError),
 )
 async def delete_agent(
-    agent_id: Id, query: Annotated[ErasureQuery, Query()], principal: AdminDep, erasure: ErasureDep
+    agent_id: OwnId,
+    query: Annotated[ErasureQuery, Query()],
+    principal: AdminDep,
+    erasure: ErasureDep,
 ) -> Receipt:
     """Delete an agent with its sessions and private memories, for good."""
     return await erasure.delete(principal, "agent", agent_id, query)

@@ -20,6 +20,7 @@ from app.platform.values.fields import (
     Kind,
     Metadata,
     Name,
+    OwnId,
     ReadSchema,
     Schema,
     Storable,
@@ -113,7 +114,7 @@ def _said(values: dict[str, Any]) -> dict[str, Any]:
 class AgentCreate(Schema):
     model_config = example(agent_id="support", agent_name="Support assistant", agent_type="chatbot")
 
-    agent_id: Id | None = Field(default=None, description="Generated when left out.")
+    agent_id: OwnId | None = Field(default=None, description="Generated when left out.")
     agent_name: Name = Field(examples=["Support assistant"])
     agent_type: Kind | None = Field(default=None, examples=["chatbot"])
     description: Description | None = None

@@ -33,7 +33,7 @@ from app.identity.tenants.principal import (
 from app.identity.users.errors import UserNotFoundError
 from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for
-from app.platform.values.fields import Id
+from app.platform.values.fields import OwnId
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
 
 router = APIRouter(prefix="/v1/projects", tags=["projects"], responses=responses_for(*KEY_ERRORS))
@@ -64,7 +64,7 @@ async def list_projects(
 
 
 @router.get("/{project_id}", responses=responses_for(ProjectNotFoundError))
-async def get_project(project_id: Id, principal: ReaderDep, service: ServiceDep) -> ProjectRead:
+async def get_project(project_id: OwnId, principal: ReaderDep, service: ServiceDep) -> ProjectRead:
     """Get one project."""
     return await service.get(principal, project_id)
 
@@ -74,7 +74,7 @@ async def get_project(project_id: Id, principal: ReaderDep, service: ServiceDep)
     responses=responses_for(ProjectNotFoundError, InsufficientRoleError, VersionConflictError),
 )
 async def update_project(
-    project_id: Id,
+    project_id: OwnId,
     body: ProjectPatch,
     principal: ManagerDep,
     service: ServiceDep,
@@ -88,7 +88,7 @@ async def update_project(
     "/{project_id}/members", responses=responses_for(ProjectNotFoundError, InvalidCursorError)
 )
 async def list_project_members(
-    project_id: Id,
+    project_id: OwnId,
     query: Annotated[PageQuery, Query()],
     principal: ReaderDep,
     service: ServiceDep,
@@ -104,7 +104,7 @@ async def list_project_members(
     ),
 )
 async def put_project_member(
-    project_id: Id, user_id: Id, body: MemberPut, principal: ManagerDep, service: ServiceDep
+    project_id: OwnId, user_id: OwnId, body: MemberPut, principal: ManagerDep, service: ServiceDep
 ) -> MemberRead:
     """Make a user a member, or give a member another role."""
     return await service.put_member(principal, project_id, user_id, body)
@@ -118,7 +118,7 @@ async def put_project_member(
     ),
 )
 async def remove_project_member(
-    project_id: Id, user_id: Id, principal: ManagerDep, service: ServiceDep
+    project_id: OwnId, user_id: OwnId, principal: ManagerDep, service: ServiceDep
 ) -> None:
     """Remove a user from a project, or leave it; what the user saved there stays."""
     await service.remove_member(principal, project_id, user_id)
@@ -131,7 +131,7 @@ async def remove_project_member(
     ),
 )
 async def transfer_project(
-    project_id: Id,
+    project_id: OwnId,
     body: ProjectTransfer,
     principal: ManagerDep,
     service: ServiceDep,
@@ -146,7 +146,7 @@ async def transfer_project(
     responses=responses_for(ProjectNotFoundError, InsufficientRoleError, ConfirmationRequiredError),
 )
 async def delete_project(
-    project_id: Id,
+    project_id: OwnId,
     query: Annotated[ErasureQuery, Query()],
     principal: ManagerDep,
     erasure: ErasureDep,

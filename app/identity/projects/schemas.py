@@ -6,9 +6,9 @@ from pydantic import Field
 
 from app.platform.values.fields import (
     Description,
-    Id,
     Metadata,
     Name,
+    OwnId,
     ReadSchema,
     Schema,
     Timestamp,
@@ -22,11 +22,11 @@ Role = Literal["owner", "admin", "editor", "viewer"]
 class ProjectCreate(Schema):
     model_config = example(project_id="payments", project_name="Payments", owner_id="ana")
 
-    project_id: Id | None = Field(default=None, description="Generated when left out.")
+    project_id: OwnId | None = Field(default=None, description="Generated when left out.")
     project_name: Name = Field(examples=["Payments"])
     description: Description | None = None
     metadata: Metadata = {}
-    owner_id: Id | None = Field(
+    owner_id: OwnId | None = Field(
         default=None,
         description="A user who becomes the first member, as owner; the acting user when "
         "there is one.",
@@ -53,7 +53,7 @@ class ProjectRead(ReadSchema):
 
 
 class ProjectQuery(PageQuery):
-    user_id: Id | None = Field(default=None, description="Only projects of this member.")
+    user_id: OwnId | None = Field(default=None, description="Only projects of this member.")
 
 
 class MemberPut(Schema):
@@ -73,7 +73,7 @@ class MemberRead(ReadSchema):
 class ProjectTransfer(Schema):
     model_config = example(to_user_id="bob")
 
-    to_user_id: Id = Field(description="The user who becomes the owner, a member or not.")
+    to_user_id: OwnId = Field(description="The user who becomes the owner, a member or not.")
 
 
 class ProjectTransferred(ReadSchema):

@@ -9,6 +9,7 @@ from app.errors import (
     UnauthenticatedError,
     UnprocessableError,
 )
+from app.platform.values.ids import WANTED
 
 
 class MissingKeyError(UnauthenticatedError):
@@ -139,7 +140,7 @@ class InvalidActingUserError(UnprocessableError):
             errors=[
                 {
                     "location": ["header", "KeMem-User"],
-                    "detail": "one id: 1 to 64 letters, digits or . _ : @ | + = ~ -",
+                    "detail": f"one id in percent-encoded UTF-8: {WANTED}",
                 }
             ],
         )

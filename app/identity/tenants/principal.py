@@ -4,6 +4,7 @@ import hashlib
 import re
 from collections.abc import Callable
 from typing import Annotated
+from urllib.parse import unquote
 
 from fastapi import Depends, Header, Request
 from fastapi.openapi.models import HTTPBearer
@@ -24,10 +25,14 @@ from app.identity.tenants.errors import (
     UnknownKeyError,
 )
 from app.identity.tenants.service import Identification
-from app.platform.http.dependencies import refuse_unknown_parameters, service_of
+from app.platform.http.dependencies import (
+    refuse_encoded_slash,
+    refuse_unknown_parameters,
+    service_of,
+)
 from app.platform.http.openapi import ACTING_USER
 from app.platform.http.rates import HEADERS, RateLimits, RequestClass
-from app.platform.values.fields import ID_PATTERN
+from app.platform.values.ids import composed, is_own_id
 from app.platform.values.pagination import note_list
 from app.platform.work.idempotency import (
     IdempotencyKey,
@@ -49,7 +54,10 @@ KEY_ERRORS = (
 )
 IDEMPOTENCY_ERRORS = (IdempotencyKeyReusedError, RequestInProgressError)
 
-_ID = re.compile(ID_PATTERN)
+_ENCODED = re.compile(r"(?:[A-Za-z0-9._:@|+=~!*'()-]|%[0-9A-Fa-f]{2})+")
+"""An id in a header: what encoders leave as it is, and escapes. A comma is none of it, with which
+proxies join two headers.
+"""
 
 
 async def identified(request: Request) -> Principal:
@@ -81,11 +89,23 @@ def _acting(request: Request, principal: Principal) -> Principal:
     named = request.headers.getlist(ACTING_USER)
     if not named:
         return principal
-    if len(named) > 1 or not _ID.fullmatch(named[0]):
+    user_id = _decoded(named[0]) if len(named) == 1 else None
+    if user_id is None:
         raise InvalidActingUserError
-    if principal.access.user_id not in {None, named[0]}:
+    if principal.access.user_id not in {None, user_id}:
         raise ActingUserMismatchError
-    return principal.acting_as(named[0])
+    return principal.acting_as(user_id)
+
+
+def _decoded(header: str) -> str | None:
+    """The id in a header, which is percent-encoded UTF-8; None where it is none."""
+    if not _ENCODED.fullmatch(header):
+        return None
+    try:
+        user_id = composed(unquote(header, errors="strict"))
+    except UnicodeDecodeError:
+        return None
+    return user_id if is_own_id(user_id) else None
 
 
 class _Holder(SecurityBase):
@@ -110,11 +130,14 @@ class _Holder(SecurityBase):
         self._of_a_user = of_a_user or scope
 
     async def __call__(self, request: Request) -> Principal:
-        """Raises InsufficientScopeError, UnknownParameterError, RateLimitedError."""
+        """Raises InsufficientScopeError, SlashInIdError, UnknownParameterError,
+        RateLimitedError.
+        """
         principal = await identified(request)
         scope = self._scope if principal.access.user_id is None else self._of_a_user
         if not principal.may(scope):
             raise InsufficientScopeError(scope, acting=principal.acting)
+        refuse_encoded_slash(request)
         refuse_unknown_parameters(request)
         charge(request, principal, "read" if request.method == "GET" else self._kind)
         return principal

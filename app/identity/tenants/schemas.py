@@ -13,6 +13,7 @@ from app.platform.values.fields import (
     Document,
     Id,
     Name,
+    OwnId,
     ReadSchema,
     Schema,
     Timestamp,
@@ -164,8 +165,8 @@ class KeyCreate(Schema):
     scopes: Annotated[list[ScopeName], AfterValidator(_unique)] = Field(
         default=["write"], min_length=1, max_length=4, validate_default=True
     )
-    agent_id: Id | None = Field(default=None, description="Restrict the key to one agent.")
-    user_id: Id | None = Field(default=None, description="Restrict the key to one user.")
+    agent_id: OwnId | None = Field(default=None, description="Restrict the key to one agent.")
+    user_id: OwnId | None = Field(default=None, description="Restrict the key to one user.")
     expires_at: Timestamp | None = None
 
     @model_validator(mode="after")

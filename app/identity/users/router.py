@@ -20,7 +20,7 @@ from app.identity.users.schemas import UserCreate, UserPatch, UserQuery, UserRea
 from app.identity.users.service import UserService
 from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for
-from app.platform.values.fields import Id
+from app.platform.values.fields import OwnId
 from app.platform.values.pagination import InvalidCursorError, Page
 
 router = APIRouter(prefix="/v1/users", tags=["users"], responses=responses_for(*KEY_ERRORS))
@@ -51,7 +51,7 @@ async def list_users(
 
 
 @router.get("/{user_id}", responses=responses_for(UserNotFoundError))
-async def get_user(user_id: Id, principal: ReaderDep, service: ServiceDep) -> UserRead:
+async def get_user(user_id: OwnId, principal: ReaderDep, service: ServiceDep) -> UserRead:
     """Get one user."""
     return await service.get(principal, user_id)
 
@@ -63,7 +63,7 @@ async def get_user(user_id: Id, principal: ReaderDep, service: ServiceDep) -> Us
     ),
 )
 async def update_user(
-    user_id: Id,
+    user_id: OwnId,
     body: UserPatch,
     principal: WriterDep,
     service: ServiceDep,
@@ -78,7 +78,7 @@ async def update_user(
     responses=responses_for(UserNotFoundError, ConfirmationRequiredError),
 )
 async def delete_user(
-    user_id: Id,
+    user_id: OwnId,
     query: Annotated[UserErasureQuery, Query()],
     principal: AdminDep,
     erasure: ErasureDep,

@@ -7,9 +7,9 @@ from pydantic import Field
 from app.identity.tenants.schemas import Status
 from app.platform.values.fields import (
     Document,
-    Id,
     Kind,
     Name,
+    OwnId,
     ReadSchema,
     Schema,
     Timestamp,
@@ -21,8 +21,8 @@ from app.platform.values.pagination import PageQuery
 class UserCreate(Schema):
     model_config = example(user_id="ana", agent_id="support", user_name="李明")
 
-    user_id: Id | None = Field(default=None, description="Generated when left out.")
-    agent_id: Id | None = Field(
+    user_id: OwnId | None = Field(default=None, description="Generated when left out.")
+    agent_id: OwnId | None = Field(
         default=None, description="The home agent; the tenant's default agent when left out."
     )
     user_name: Name | None = Field(default=None, examples=["李明"])
@@ -37,7 +37,7 @@ class UserCreate(Schema):
 class UserPatch(Schema):
     model_config = example(profile={"language": "zh"})
 
-    agent_id: Id | None = None
+    agent_id: OwnId | None = None
     user_name: Name | None = None
     user_type: Kind | None = None
     external_id: Name | None = None
@@ -60,7 +60,7 @@ class UserRead(ReadSchema):
 
 
 class UserQuery(PageQuery):
-    agent_id: Id | None = None
+    agent_id: OwnId | None = None
     status: Status | None = None
     user_type: Kind | None = None
     external_id: Name | None = None

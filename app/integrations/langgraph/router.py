@@ -50,7 +50,7 @@ from app.integrations.langgraph.service import SaverService
 from app.integrations.langgraph.thread_service import SaverThreadService
 from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
-from app.platform.values.fields import Id
+from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import InvalidCursorError
 from app.platform.work.errors import MemoryDisabledError
 
@@ -81,7 +81,7 @@ NamespaceQuery = Annotated[Namespace, Query()]
     ),
 )
 async def put_saver_checkpoint(
-    session_id: Id,
+    session_id: OwnId,
     checkpoint_id: Id,
     body: SaverPut,
     principal: WriterDep,
@@ -109,7 +109,7 @@ async def put_saver_checkpoint(
     ),
 )
 async def put_saver_content(
-    session_id: Id, body: SaverContentPut, principal: WriterDep, service: ServiceDep
+    session_id: OwnId, body: SaverContentPut, principal: WriterDep, service: ServiceDep
 ) -> SaverContentDone:
     """Store chunks ahead of the LangGraph checkpoint or writes that will have them.
 
@@ -123,7 +123,7 @@ async def put_saver_content(
     responses=responses_for(SessionNotFoundError, SessionMismatchError),
 )
 async def read_saver_content(
-    session_id: Id, body: SaverContentQuery, principal: ReaderDep, service: ServiceDep
+    session_id: OwnId, body: SaverContentQuery, principal: ReaderDep, service: ServiceDep
 ) -> SaverContentRead:
     """Chunks that a page of LangGraph checkpoints had no room for; some megabytes at a time."""
     return await service.read_content(principal, session_id, body)
@@ -144,7 +144,7 @@ async def read_saver_content(
     ),
 )
 async def put_saver_writes(
-    session_id: Id,
+    session_id: OwnId,
     checkpoint_id: Id,
     body: SaverWritesPut,
     principal: WriterDep,
@@ -163,7 +163,7 @@ async def put_saver_writes(
     ),
 )
 async def list_saver_checkpoints(
-    session_id: Id,
+    session_id: OwnId,
     query: Annotated[SaverQuery, Query()],
     principal: ReaderDep,
     service: ServiceDep,
@@ -197,7 +197,7 @@ async def list_all_saver_checkpoints(
     responses=responses_for(SessionNotFoundError, SessionMismatchError),
 )
 async def delete_saver_thread(
-    session_id: Id,
+    session_id: OwnId,
     principal: WriterDep,
     service: ThreadsDep,
     user_id: Annotated[UserId | None, Query()] = None,
@@ -220,7 +220,7 @@ async def delete_saver_thread(
     ),
 )
 async def copy_saver_thread(
-    session_id: Id,
+    session_id: OwnId,
     body: SaverCopy,
     principal: WriterDep,
     service: ThreadsDep,

@@ -16,6 +16,7 @@ from pydantic import (
 from app.platform.values.fields import (
     Document,
     Id,
+    OwnId,
     ReadSchema,
     Schema,
     Storable,
@@ -42,10 +43,10 @@ ThreadId = Annotated[
     ),
 ]
 UserId = Annotated[
-    Id, Field(description="The session must be this user's, else 409 `session_mismatch`.")
+    OwnId, Field(description="The session must be this user's, else 409 `session_mismatch`.")
 ]
 AgentId = Annotated[
-    Id, Field(description="The session must be this agent's, else 409 `session_mismatch`.")
+    OwnId, Field(description="The session must be this agent's, else 409 `session_mismatch`.")
 ]
 Kind = Annotated[
     str,
@@ -112,10 +113,10 @@ class SaverPut(Schema):
     parent_id: Id | None = Field(
         default=None, description="The checkpoint it follows, which must be there."
     )
-    user_id: Id | None = Field(
+    user_id: OwnId | None = Field(
         default=None, description="Opens the session on first use; otherwise it must match."
     )
-    agent_id: Id | None = None
+    agent_id: OwnId | None = None
     thread_id: ThreadId | None = None
     checkpoint: TypedBlob = Field(description="Everything but the values of channels.")
     metadata: Document = Field(default={}, description="What lists are filtered by.")
@@ -135,10 +136,10 @@ class SaverContentPut(Schema):
         content={"d32f61940e393a97752652e84cd2865d": "eJxbmptYkJMKAAoWArU="},
     )
 
-    user_id: Id | None = Field(
+    user_id: OwnId | None = Field(
         default=None, description="Opens the session on first use; otherwise it must match."
     )
-    agent_id: Id | None = None
+    agent_id: OwnId | None = None
     create: bool = Field(
         default=False,
         description="Open the session on first use: for a checkpoint without a parent.",
@@ -265,7 +266,7 @@ class SaverQuery(Schema):
 class SaverCopy(Schema):
     model_config = example(target_session_id="trip-2")
 
-    target_session_id: Id = Field(description="Opened for the same user and agent on first use.")
+    target_session_id: OwnId = Field(description="Opened for the same user and agent on first use.")
     target_thread_id: ThreadId | None = None
     user_id: UserId | None = None
     agent_id: AgentId | None = None
@@ -274,7 +275,7 @@ class SaverCopy(Schema):
 class SaverPrune(Schema):
     model_config = example(session_ids=["trip"], strategy="keep_latest")
 
-    session_ids: Annotated[list[Id], Field(max_length=1000)]
+    session_ids: Annotated[list[OwnId], Field(max_length=1000)]
     strategy: Literal["keep_latest", "delete"] = Field(
         default="keep_latest",
         description="`keep_latest` keeps the newest checkpoint of each namespace and what it is "
@@ -288,8 +289,8 @@ class SaverRunsDelete(Schema):
     model_config = example(run_ids=["1f0c9e52-6f62-6f0e-8000-3f1d6bb5a001"])
 
     run_ids: Annotated[list[Name], Field(max_length=1000)]
-    user_id: Id | None = Field(default=None, description="Only in the sessions of this user.")
-    agent_id: Id | None = Field(default=None, description="Only in the sessions of this agent.")
+    user_id: OwnId | None = Field(default=None, description="Only in the sessions of this user.")
+    agent_id: OwnId | None = Field(default=None, description="Only in the sessions of this agent.")
 
 
 class SaverRemoved(ReadSchema):

@@ -11,7 +11,7 @@ from app.integrations.mcp.errors import ResourceNotFoundError
 from app.integrations.mcp.schemas import ResourceListed, ResourcesListed
 from app.integrations.mcp.service import NOTHING_YET, user_of
 from app.memory.profiles.service import ProfileService
-from app.platform.values.fields import ID_PATTERN
+from app.platform.values.ids import composed, is_own_id
 from app.prompting.blocks.schemas import BlockQuery
 from app.prompting.blocks.service import BlockService
 
@@ -21,7 +21,6 @@ BLOCKS: Final = 50
 """Blocks on a page of the list."""
 
 _URI = re.compile(r"kemem://(?:users/([^/]+)/profile|blocks/([^/]+))")
-_ID = re.compile(ID_PATTERN)
 
 
 class McpResourceService:
@@ -63,8 +62,8 @@ class McpResourceService:
 
         """
         found = _URI.fullmatch(uri)
-        named = unquote(found[1] or found[2]) if found else ""
-        if found is None or not _ID.fullmatch(named):
+        named = composed(unquote(found[1] or found[2])) if found else ""
+        if found is None or not is_own_id(named):
             raise ResourceNotFoundError
         if found[2]:
             return (await self._blocks.get(principal, named)).value

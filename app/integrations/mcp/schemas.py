@@ -9,7 +9,7 @@ from app.conversation.messages.search_schemas import FoundRole
 from app.conversation.messages.slice_schemas import Offset
 from app.memory.graph.schemas import Depth, EntityShort, Name, NeighbourRead
 from app.memory.memories.schemas import MemoryType, Scope
-from app.platform.values.fields import Id, ReadSchema, Schema, Timestamp
+from app.platform.values.fields import Id, OwnId, ReadSchema, Schema, Timestamp
 from app.platform.values.pagination import CursorText
 from app.prompting.context.schemas import LEAST_MEMORY_TOKENS, MOST_MEMORY_TOKENS
 from app.prompting.tools.arguments import (
@@ -28,7 +28,7 @@ Most = Annotated[int, Field(ge=1, le=MOST_HITS, description="How many at the mos
 class OfUser(Schema):
     """A tool works on the memory of one user."""
 
-    user_id: Id | None = Field(
+    user_id: OwnId | None = Field(
         default=None,
         description="Whose memory. Leave out, unless you were told to work for a certain user.",
     )
@@ -73,7 +73,7 @@ class ReadMessage(OfUser):
 
 class BuildContext(OfUser):
     query: Asked
-    session_id: Id | None = Field(
+    session_id: OwnId | None = Field(
         default=None,
         description="Of a conversation stored in KeMem, for its summary and blocks too.",
     )

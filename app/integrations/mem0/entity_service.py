@@ -29,6 +29,7 @@ from app.memory.memories.errors import DecisionNotFoundError
 from app.memory.memories.list_repository import DecisionRepository
 from app.memory.memories.search_schemas import DecisionRead
 from app.platform.jobs.errors import JobNotFoundError
+from app.platform.values.ids import composed
 from app.platform.work.unit import Work
 
 KINDS: Final = ("app", "run", "agent", "user")
@@ -92,6 +93,7 @@ class Mem0EntityService:
             raise InvalidMem0RequestError("The type is user, agent, app or run.")
         if kind in {"user", "agent"} and not principal.may("admin"):
             raise InsufficientScopeError("admin", acting=principal.acting)
+        name = composed(name)
         if kind == "user":
             await self._erasure.delete(principal, "user", name, ErasureQuery(confirm=True))
         else:

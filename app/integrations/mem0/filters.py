@@ -16,6 +16,7 @@ from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
 from app.integrations.mem0.errors import InvalidMem0RequestError
 from app.integrations.mem0.ids import own_id
 from app.integrations.mem0.schemas import ENTITY_IDS
+from app.platform.values.ids import composed
 
 Filters = Mapping[str, Any]
 
@@ -79,7 +80,7 @@ def named(filters: Filters | None, field: str) -> str | None:
         if name == field and isinstance(value, Mapping):
             value = value.get("eq")  # noqa: PLW2901 (the operand of the same field)
         if name == field and isinstance(value, str) and value != "*":
-            return value
+            return composed(value)
         if name == "AND":
             for part in value if isinstance(value, list) else [value]:
                 if isinstance(part, Mapping) and (found := named(part, field)):
@@ -103,6 +104,7 @@ def ids_alone(filters: Filters | None) -> dict[str, str]:
                 f"{name[:100]} in `filters` of an add: it takes {', '.join(ENTITY_IDS)}, each with "
                 "one value."
             )
+        given = composed(given)
         if ids.setdefault(name, given) != given:
             raise InvalidMem0RequestError(f"{name} is named twice, and differently.")
     return ids
@@ -156,7 +158,7 @@ def _member(name: str, value: Any) -> dict[str, Any]:
     if name == "NOT":
         return {"NOT": _joined("OR", [_group(part) for part in _parts(name, value)])}
     if name in _ENTITIES:
-        return _field(_ENTITIES[name], value, _same)
+        return _field(_ENTITIES[name], value, _entity)
     if name == "metadata":
         return _metadata("metadata", value)
     translate = _FIELDS.get(name)
@@ -182,6 +184,10 @@ def _joined(how: str, parts: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def _entity(value: Any) -> Any:
+    return composed(value) if isinstance(value, str) else value
 
 
 def _field(

@@ -6,13 +6,13 @@ from pydantic import Field
 
 from app.integrations.mem0.schemas import Filters, TopK
 from app.memory.memories.schemas import BATCH, Content, SaidMessage
-from app.platform.values.fields import Id, Metadata, Schema, example
+from app.platform.values.fields import Metadata, OwnId, Schema, example
 
 
 class ServerOwner(Schema):
-    user_id: Id | None = None
-    agent_id: Id | None = None
-    run_id: Id | None = None
+    user_id: OwnId | None = None
+    agent_id: OwnId | None = None
+    run_id: OwnId | None = None
 
     @property
     def named(self) -> dict[str, str]:

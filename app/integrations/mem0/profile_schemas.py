@@ -4,7 +4,15 @@ from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import Field, JsonValue, StringConstraints, model_validator
 
-from app.platform.values.fields import Document, ReadSchema, Schema, Storable, Timestamp, example
+from app.platform.values.fields import (
+    Composed,
+    Document,
+    ReadSchema,
+    Schema,
+    Storable,
+    Timestamp,
+    example,
+)
 
 ProfileStatus = Literal["succeeded", "pending", "failed", "not_enabled", "insufficient_data"]
 JobStatus = Literal["pending", "running", "succeeded", "failed"]
@@ -14,7 +22,7 @@ MOST_SAMPLED: Final = 10
 SAMPLED: Final = 3
 """Users of a sample that does not say how many."""
 
-EntityId = Annotated[str, StringConstraints(min_length=1, max_length=255), Storable]
+EntityId = Annotated[str, StringConstraints(min_length=1, max_length=255), Composed, Storable]
 
 
 class Mem0Profile(ReadSchema):

@@ -7,11 +7,12 @@ so that an answer can say what it did not use.
 from collections.abc import Iterator
 from typing import Annotated, Any, Self
 
-from pydantic import Field, JsonValue, StringConstraints, model_validator
+from pydantic import AfterValidator, Field, JsonValue, model_validator
 from typing_extensions import override
 
 from app.memory.memories.schemas import BATCH, Content, SaidMessage
-from app.platform.values.fields import ID_PATTERN, Id, Metadata, Schema, example
+from app.platform.values.fields import Composed, Metadata, OwnId, Schema, example
+from app.platform.values.ids import checked_own_id
 from app.platform.values.pagination import CursorText
 
 TOP_K = 100
@@ -20,10 +21,15 @@ LISTED_FIELDS = 100
 ENTITIES = 1000
 """A reset of the clients deletes what one page lists."""
 
+
+def _any_or_id(text: str) -> str:
+    return text if text == "*" else checked_own_id(text)
+
+
 Filters = dict[str, JsonValue]
 Moment = int | float | str
 TopK = Annotated[int, Field(ge=1, le=TOP_K)]
-IdOrAny = Annotated[str, StringConstraints(pattern=rf"^\*$|{ID_PATTERN}")]
+IdOrAny = Annotated[str, Composed, AfterValidator(_any_or_id)]
 FieldNames = Annotated[list[str], Field(max_length=LISTED_FIELDS)]
 
 ENTITY_IDS = ("user_id", "agent_id", "app_id", "run_id")
@@ -40,10 +46,10 @@ class ClientQuery(Schema):
 class Entities(Schema):
     """Ids of a request, which older clients write beside `filters` and newer ones into it."""
 
-    user_id: Id | None = None
-    agent_id: Id | None = None
-    app_id: Id | None = None
-    run_id: Id | None = None
+    user_id: OwnId | None = None
+    agent_id: OwnId | None = None
+    app_id: OwnId | None = None
+    run_id: OwnId | None = None
     filters: Filters | None = None
 
     @property

@@ -31,7 +31,7 @@ from app.memory.extraction.schemas import (
 from app.memory.extraction.service import ExtractionService
 from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
-from app.platform.values.fields import Id
+from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import InvalidCursorError, Page
 from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
 
@@ -58,7 +58,7 @@ ExtractionDep = Annotated[ExtractionService, provided(ExtractionService)]
     },
 )
 async def extract_session(
-    session_id: Id,
+    session_id: OwnId,
     principal: ModelUserDep,
     service: ExtractionDep,
     key: IdempotencyKeyDep,

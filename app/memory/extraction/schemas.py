@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, StringConstraints
 
 from app.memory.memories.schemas import OldExtractionId
-from app.platform.values.fields import Id, ReadSchema, Schema, Storable, Timestamp, example
+from app.platform.values.fields import Id, OwnId, ReadSchema, Schema, Storable, Timestamp, example
 from app.platform.values.pagination import PageQuery
 
 Prompt = Annotated[str, StringConstraints(min_length=1, max_length=8000), Storable]
@@ -80,8 +80,8 @@ class RunRead(ReadSchema):
 
 
 class RunQuery(PageQuery):
-    session_id: Id | None = None
-    user_id: Id | None = None
-    agent_id: Id | None = None
+    session_id: OwnId | None = None
+    user_id: OwnId | None = None
+    agent_id: OwnId | None = None
     job_id: Id | None = None
     status: RunStatus | None = None

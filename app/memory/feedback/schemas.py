@@ -4,7 +4,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
-from app.platform.values.fields import Id, ReadSchema, Schema, Storable, Timestamp, example
+from app.platform.values.fields import Id, OwnId, ReadSchema, Schema, Storable, Timestamp, example
 
 Rating = Literal["helpful", "wrong", "outdated"]
 REPORTED: Final = 200
@@ -42,7 +42,7 @@ class UseReport(Schema):
 
     model_config = example(session_id="s1", memory_ids=["mem_1"])
 
-    session_id: Id
+    session_id: OwnId
     memory_ids: Annotated[list[Id], Field(min_length=1, max_length=REPORTED)]
 
 
@@ -57,8 +57,8 @@ class UseReported(ReadSchema):
 
 
 class FeedbackStatsQuery(Schema):
-    user_id: Id | None = Field(default=None, description="On this user's memories.")
-    agent_id: Id | None = Field(default=None, description="On this agent's own memories.")
+    user_id: OwnId | None = Field(default=None, description="On this user's memories.")
+    agent_id: OwnId | None = Field(default=None, description="On this agent's own memories.")
 
 
 class FeedbackStats(ReadSchema):

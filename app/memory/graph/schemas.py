@@ -17,6 +17,7 @@ from app.platform.values.fields import (
     Id,
     Kind,
     Metadata,
+    OwnId,
     ReadSchema,
     Schema,
     Storable,
@@ -85,9 +86,9 @@ KnownAt = Annotated[
 class Owner(Schema):
     """Whose graph: as with memories."""
 
-    user_id: Id | None = None
-    agent_id: Id | None = None
-    project_id: Id | None = None
+    user_id: OwnId | None = None
+    agent_id: OwnId | None = None
+    project_id: OwnId | None = None
 
 
 class EntityQuery(PageQuery):
@@ -95,9 +96,9 @@ class EntityQuery(PageQuery):
         default=None, description="A piece of its name or of an alias, in any case."
     )
     type: Type | None = None
-    user_id: Id | None = None
-    agent_id: Id | None = None
-    project_id: Id | None = None
+    user_id: OwnId | None = None
+    agent_id: OwnId | None = None
+    project_id: OwnId | None = None
     scope: Scope | None = None
 
 
@@ -237,9 +238,9 @@ class RelationQuery(PageQuery):
     source_id: Id | None = None
     destination_id: Id | None = None
     relation: Relation | None = None
-    user_id: Id | None = None
-    agent_id: Id | None = None
-    project_id: Id | None = None
+    user_id: OwnId | None = None
+    agent_id: OwnId | None = None
+    project_id: OwnId | None = None
     as_of: AsOf | None = None
     known_at: KnownAt | None = None
     include_closed: bool = Field(
@@ -258,9 +259,9 @@ class NeighbourQuery(WhenQuery):
         default=None,
         description="A name or an alias, instead of the id; in a graph that is named too.",
     )
-    user_id: Id | None = None
-    agent_id: Id | None = None
-    project_id: Id | None = None
+    user_id: OwnId | None = None
+    agent_id: OwnId | None = None
+    project_id: OwnId | None = None
     depth: Depth = 1
     limit: Limit = 100
     relation: Relation | None = Field(default=None, description="Follow this one alone.")
@@ -307,9 +308,9 @@ class GraphSearchQuery(WhenQuery):
     q: Annotated[str, StringConstraints(min_length=1, max_length=1000), Storable] = Field(
         description="Any text; the entities it names are found by their names and aliases."
     )
-    user_id: Id | None = None
-    agent_id: Id | None = None
-    project_id: Id | None = None
+    user_id: OwnId | None = None
+    agent_id: OwnId | None = None
+    project_id: OwnId | None = None
     limit: Annotated[int, Field(ge=1, le=100)] = 20
 
 

@@ -9,7 +9,7 @@ the table below, and values, metadata keys included, go through `bind`.
 import math
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from types import MappingProxyType
@@ -18,6 +18,7 @@ from typing import Final
 from pydantic import JsonValue
 
 from app.errors import UnprocessableError
+from app.platform.values.ids import composed
 
 Bind = Callable[[object, str], str]
 """Takes a value and its SQL type, returns its typed placeholder."""
@@ -76,6 +77,11 @@ def _storable(value: str, at: str) -> str:
     return value
 
 
+def _own_id(value: JsonValue, at: str) -> str:
+    """The id that a caller chose, in the form in which it is stored. Raises InvalidFilterError."""
+    return composed(_string(value, at))
+
+
 def _number(value: JsonValue, at: str) -> int | float:
     """A finite number. Raises InvalidFilterError."""
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -122,6 +128,7 @@ def _as_time(text: str) -> datetime | None:
 
 _COMPARE = ("eq", "ne", "in", "nin", *_ORDER, "exists")
 _ID = _Kind("text", _string, (*_COMPARE, "contains"), ' COLLATE "C"')
+_OWN_ID = replace(_ID, read=_own_id)
 _CONTENT = _Kind("text", _string, ("eq", "ne", "contains", "icontains"))
 _REAL = _Kind("double precision", _real, _COMPARE)
 _WHOLE = _Kind("bigint", _whole, _COMPARE)
@@ -131,13 +138,13 @@ _LIST = _Kind("text", _string, ("contains", "exists"))
 FIELDS: Final[Mapping[str, tuple[str, _Kind]]] = MappingProxyType(
     {
         "memory_id": ("memory_id", _ID),
-        "user_id": ("user_id", _ID),
-        "agent_id": ("agent_id", _ID),
-        "session_id": ("session_id", _ID),
-        "run_id": ("session_id", _ID),
-        "project_id": ("project_id", _ID),
+        "user_id": ("user_id", _OWN_ID),
+        "agent_id": ("agent_id", _OWN_ID),
+        "session_id": ("session_id", _OWN_ID),
+        "run_id": ("session_id", _OWN_ID),
+        "project_id": ("project_id", _OWN_ID),
         "scope": ("scope", _ID),
-        "scope_id": ("scope_id", _ID),
+        "scope_id": ("scope_id", _OWN_ID),
         "memory_type": ("memory_type", _ID),
         "category": ("memory_type", _ID),
         "attribute": ("attribute", _ID),

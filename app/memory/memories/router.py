@@ -85,7 +85,7 @@ from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.hot_route import HotRoute
 from app.platform.http.problems import responses_for
 from app.platform.plugins.errors import ProcessorFailedError
-from app.platform.values.fields import Id
+from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
 from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
 
@@ -423,7 +423,7 @@ project_router = APIRouter(
     "", responses=responses_for(ProjectNotFoundError, InsufficientRoleError, InvalidCursorError)
 )
 async def list_project_memories(
-    project_id: Id,
+    project_id: OwnId,
     query: Annotated[ProjectItemQuery, Query()],
     principal: ReaderDep,
     service: Annotated[MemoryService, provided(MemoryService)],

@@ -24,6 +24,7 @@ from app.platform.values.fields import (
     Description,
     Id,
     Metadata,
+    OwnId,
     ReadSchema,
     Schema,
     Storable,
@@ -158,12 +159,12 @@ class MemoryCreate(Aliases):
         description="A text, one message, or up to 100 of them.",
         examples=["She drinks green tea in the morning."],
     )
-    user_id: Id | None = None
-    agent_id: Id | None = Field(
+    user_id: OwnId | None = None
+    agent_id: OwnId | None = Field(
         default=None, description="Private to this agent; every agent of the user when left out."
     )
-    session_id: Id | None = Field(default=None, description="Alias: run_id, thread_id.")
-    project_id: Id | None = None
+    session_id: OwnId | None = Field(default=None, description="Alias: run_id, thread_id.")
+    project_id: OwnId | None = None
     scope: Scope | None = Field(
         default=None,
         description="For whom it counts; `session` for tier short with a session, else `user`.",

@@ -31,6 +31,7 @@ from app.platform.values.fields import (
     Description,
     Id,
     Kind,
+    OwnId,
     ReadSchema,
     Schema,
     Storable,
@@ -52,11 +53,11 @@ RunId = Annotated[
 class Selection(ContentQuery):
     """What every list of memories can be narrowed by."""
 
-    user_id: Id | None = None
-    agent_id: Id | None = None
-    session_id: Id | None = Field(default=None, description="As `run_id`.")
+    user_id: OwnId | None = None
+    agent_id: OwnId | None = None
+    session_id: OwnId | None = Field(default=None, description="As `run_id`.")
     run_id: RunId | None = None
-    project_id: Id | None = None
+    project_id: OwnId | None = None
     scope: Scope | None = None
     memory_type: MemoryType | None = None
     tier: Tier | None = None
@@ -115,9 +116,9 @@ class SearchRequest(Aliases):
     model_config = example(query="What does she drink?", user_id="ana", limit=5)
 
     query: Annotated[Query, Storable] = Field(examples=["What does she drink?"])
-    user_id: Id | None = None
-    agent_id: Id | None = None
-    session_id: Id | None = Field(
+    user_id: OwnId | None = None
+    agent_id: OwnId | None = None
+    session_id: OwnId | None = Field(
         default=None,
         description="The conversation that asks: what counts in it alone is found too, and ranks "
         "highest. It leaves nothing out. Alias: thread_id.",
@@ -127,7 +128,7 @@ class SearchRequest(Aliases):
         description="Only what came from this session, whatever its scope. Without `user_id` "
         "the session's user is searched.",
     )
-    project_id: Id | None = None
+    project_id: OwnId | None = None
     scopes: list[Scope] | None = Field(
         default=None, min_length=1, max_length=4, description="Only these; all named when left out."
     )
@@ -297,7 +298,7 @@ class RefusedStored(ReadSchema):
 
 
 class DecisionQuery(PageQuery):
-    user_id: Id | None = None
+    user_id: OwnId | None = None
     memory_id: Id | None = Field(default=None, description="Only verdicts on this memory.")
     verdict: Literal["accepted", "rejected"] | None = None
     code: Kind | None = None
@@ -320,10 +321,10 @@ class DecisionQuery(PageQuery):
 
 
 class StatsQuery(Schema):
-    user_id: Id | None = None
-    agent_id: Id | None = None
+    user_id: OwnId | None = None
+    agent_id: OwnId | None = None
     run_id: RunId | None = None
-    project_id: Id | None = None
+    project_id: OwnId | None = None
 
 
 class MemoryStats(ReadSchema):
@@ -339,7 +340,7 @@ class MemoryStats(ReadSchema):
 
 
 class ProjectItemQuery(PageQuery):
-    user_id: Id | None = Field(default=None, description="Only those of this author.")
+    user_id: OwnId | None = Field(default=None, description="Only those of this author.")
     visibility: Visibility | None = None
 
 
@@ -359,11 +360,11 @@ class MemoryDeleteQuery(Schema):
 
 
 class BulkDeleteQuery(Schema):
-    user_id: Id | None = None
-    agent_id: Id | None = None
-    session_id: Id | None = Field(default=None, description="As `run_id`.")
+    user_id: OwnId | None = None
+    agent_id: OwnId | None = None
+    session_id: OwnId | None = Field(default=None, description="As `run_id`.")
     run_id: RunId | None = None
-    project_id: Id | None = None
+    project_id: OwnId | None = None
     scope: Scope | None = None
     memory_type: MemoryType | None = None
     hard: bool = False

@@ -6,7 +6,7 @@ from pydantic import Field, StringConstraints, model_validator
 
 from app.memory.memories.schemas import CONTENT_LENGTH, Confidence, Event, Reason
 from app.memory.profiles.slots import SECTION_CHARACTERS
-from app.platform.values.fields import Id, ReadSchema, Schema, Storable, example
+from app.platform.values.fields import OwnId, ReadSchema, Schema, Storable, example
 
 MOST_FACTS = 1_000
 
@@ -89,13 +89,13 @@ class MemoryDocument(Schema):
 
 
 class DocumentQuery(Schema):
-    agent_id: Id | None = Field(
+    agent_id: OwnId | None = Field(
         default=None, description="Only what this agent may know; all of it when left out."
     )
 
 
 class DocumentImportQuery(Schema):
-    agent_id: Id | None = Field(
+    agent_id: OwnId | None = Field(
         default=None, description="Facts become private to this agent; of all when left out."
     )
     dry_run: bool = Field(default=False, description="Only tell what would happen.")

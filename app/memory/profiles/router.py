@@ -37,7 +37,7 @@ from app.memory.profiles.schemas import (
 from app.memory.profiles.service import ProfileService
 from app.platform.http.dependencies import RequiredVersionDep, provided
 from app.platform.http.problems import responses_for
-from app.platform.values.fields import Id
+from app.platform.values.fields import OwnId
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
 from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
 
@@ -61,7 +61,7 @@ DocumentsDep = Annotated[MemoryDocumentService, provided(MemoryDocumentService)]
 
 @router.get("/users/{user_id}/profile", responses=responses_for(UserNotFoundError))
 async def get_user_profile(
-    user_id: Id, principal: ReaderDep, service: ServiceDep
+    user_id: OwnId, principal: ReaderDep, service: ServiceDep
 ) -> UserProfileRead:
     """What is known of a user, and the memories behind each value; empty when nothing is."""
     return await service.of_user(principal, user_id)
@@ -69,7 +69,7 @@ async def get_user_profile(
 
 @router.patch("/users/{user_id}/profile", responses=responses_for(*USER_ERRORS, *WRITE_ERRORS))
 async def update_user_profile(
-    user_id: Id,
+    user_id: OwnId,
     body: UserProfilePatch,
     principal: WriterDep,
     service: ServiceDep,
@@ -81,7 +81,7 @@ async def update_user_profile(
 
 @router.put("/users/{user_id}/profile", responses=responses_for(*USER_ERRORS, *WRITE_ERRORS))
 async def put_user_profile(
-    user_id: Id,
+    user_id: OwnId,
     body: UserProfilePatch,
     principal: WriterDep,
     service: ServiceDep,
@@ -96,7 +96,7 @@ async def put_user_profile(
     responses=responses_for(UserNotFoundError, InvalidCursorError),
 )
 async def list_user_profile_history(
-    user_id: Id, query: Annotated[PageQuery, Query()], principal: ReaderDep, service: ServiceDep
+    user_id: OwnId, query: Annotated[PageQuery, Query()], principal: ReaderDep, service: ServiceDep
 ) -> Page[ProfileChangeRead]:
     """Every change of a value, newest first, without the words of deleted memories."""
     return await service.history(principal, ("user", user_id), query)
@@ -110,7 +110,7 @@ async def list_user_profile_history(
     ),
 )
 async def derive_user_profile(
-    user_id: Id, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
+    user_id: OwnId, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> ProfileJob:
     """Derive the profile now. Changes of memories order it too, after 20 seconds.
 
@@ -122,7 +122,7 @@ async def derive_user_profile(
 
 @router.get("/projects/{project_id}/profile", responses=responses_for(ProjectNotFoundError))
 async def get_project_profile(
-    project_id: Id, principal: ReaderDep, service: ServiceDep
+    project_id: OwnId, principal: ReaderDep, service: ServiceDep
 ) -> ProjectProfileRead:
     """What is known of a project, and the memories behind each value; empty when nothing is."""
     return await service.of_project(principal, project_id)
@@ -132,7 +132,7 @@ async def get_project_profile(
     "/projects/{project_id}/profile", responses=responses_for(*PROJECT_ERRORS, *WRITE_ERRORS)
 )
 async def update_project_profile(
-    project_id: Id,
+    project_id: OwnId,
     body: ProjectProfilePatch,
     principal: WriterDep,
     service: ServiceDep,
@@ -146,7 +146,7 @@ async def update_project_profile(
     "/projects/{project_id}/profile", responses=responses_for(*PROJECT_ERRORS, *WRITE_ERRORS)
 )
 async def put_project_profile(
-    project_id: Id,
+    project_id: OwnId,
     body: ProjectProfilePatch,
     principal: WriterDep,
     service: ServiceDep,
@@ -161,7 +161,10 @@ async def put_project_profile(
     responses=responses_for(ProjectNotFoundError, InvalidCursorError),
 )
 async def list_project_profile_history(
-    project_id: Id, query: Annotated[PageQuery, Query()], principal: ReaderDep, service: ServiceDep
+    project_id: OwnId,
+    query: Annotated[PageQuery, Query()],
+    principal: ReaderDep,
+    service: ServiceDep,
 ) -> Page[ProfileChangeRead]:
     """Every change of a value, newest first, without the words of deleted memories."""
     return await service.history(principal, ("project", project_id), query)
@@ -173,7 +176,7 @@ async def list_project_profile_history(
     responses=responses_for(*PROJECT_ERRORS, MemoryDisabledError, *IDEMPOTENCY_ERRORS),
 )
 async def derive_project_profile(
-    project_id: Id, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
+    project_id: OwnId, principal: WriterDep, service: ServiceDep, key: IdempotencyKeyDep
 ) -> ProfileJob:
     """Derive the profile now. Changes of memories order it too, after 20 seconds.
 
@@ -188,7 +191,7 @@ async def derive_project_profile(
     responses=responses_for(AgentNotFoundError, UserNotFoundError, ProjectNotFoundError),
 )
 async def get_profile_context(
-    agent_id: Id,
+    agent_id: OwnId,
     query: Annotated[ProfileContextQuery, Query()],
     principal: ReaderDep,
     service: ServiceDep,
@@ -204,7 +207,7 @@ async def get_profile_context(
     response_model_exclude_none=True,
 )
 async def get_memory_document(
-    user_id: Id,
+    user_id: OwnId,
     query: Annotated[DocumentQuery, Query()],
     principal: ReaderDep,
     service: DocumentsDep,
@@ -227,7 +230,7 @@ async def get_memory_document(
     ),
 )
 async def import_memory_document(
-    user_id: Id,
+    user_id: OwnId,
     body: MemoryDocument,
     query: Annotated[DocumentImportQuery, Query()],
     principal: WriterDep,

@@ -13,7 +13,7 @@ from app.memory.profiles.slots import (
     TEXT_CHARACTERS,
     is_language_tag,
 )
-from app.platform.values.fields import Id, ReadSchema, Schema, Storable, Timestamp, example
+from app.platform.values.fields import OwnId, ReadSchema, Schema, Storable, Timestamp, example
 
 
 def _tag(text: str) -> str:
@@ -177,8 +177,8 @@ class ProfileJob(ReadSchema):
 
 
 class ProfileContextQuery(Schema):
-    user_id: Id
-    project_id: Id | None = None
+    user_id: OwnId
+    project_id: OwnId | None = None
 
 
 class ProfileContextRead(ReadSchema):

@@ -9,7 +9,7 @@ from app.memory.store.filters import Filter
 from app.memory.store.json_values import check_json
 from app.platform.values.fields import (
     LARGEST_INTEGER,
-    Id,
+    OwnId,
     ReadSchema,
     Schema,
     Storable,
@@ -114,7 +114,7 @@ class StorePut(_Addressed):
     ttl_minutes: Annotated[float, Field(ge=0, le=LONGEST_TTL)] | None = Field(
         default=None, description="Minutes until it expires, from its last use; null for never."
     )
-    user_id: Id | None = Field(
+    user_id: OwnId | None = Field(
         default=None,
         description="Whose it is: an erasure or an export of the user takes it along. The user is "
         "made on first use.",

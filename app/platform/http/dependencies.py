@@ -8,6 +8,7 @@ from weakref import WeakKeyDictionary
 from fastapi import Depends, Header, Request
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
+from starlette.convertors import PathConvertor
 
 from app.errors import UnprocessableError, VersionRequiredError
 from app.platform.http.problems import LONGEST_NAME, MOST_FAULTS
@@ -40,6 +41,32 @@ class UnknownParameterError(UnprocessableError):
                 for name in names[:MOST_FAULTS]
             ],
         )
+
+
+class SlashInIdError(UnprocessableError):
+    code = "invalid_request"
+    title = "Request is not valid"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        super().__init__(
+            "An id in the path holds an encoded `/`, which no id may: it would be another path.",
+            errors=[{"location": ["path", name], "detail": "no id holds a `/`"} for name in names],
+        )
+
+
+def refuse_encoded_slash(request: Request) -> None:
+    """Raises SlashInIdError: the server decoded `%2F`, so that an id would be part of the path.
+
+    Of `DELETE /v1/users/ana%2Fprofile` nothing is left that tells it from Ana's profile.
+    """
+    raw = request.scope.get("raw_path") or b""
+    if b"%2f" in raw.lower() and not _whole_rest(request.scope["route"]):
+        raise SlashInIdError(sorted(request.path_params))
+
+
+def _whole_rest(route: APIRoute) -> bool:
+    """Whether a name in the path may hold a `/`."""
+    return any(type(one) is PathConvertor for one in route.param_convertors.values())
 
 
 def refuse_unknown_parameters(request: Request) -> None:

@@ -43,7 +43,8 @@ _ACTING_USER_SCHEME = {
     "type": "apiKey",
     "in": "header",
     "name": ACTING_USER,
-    "description": "The id of the user you act for: the request is answered as a key of that "
+    "description": "The id of the user you act for, in percent-encoded UTF-8 where it is not ASCII "
+    "or holds a `%`: the request is answered as a key of that "
     "user's would be. Leave it out to act as the application itself.",
 }
 

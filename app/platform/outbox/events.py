@@ -7,6 +7,8 @@ from typing import Literal
 
 from pydantic import JsonValue
 
+from app.platform.values.ids import is_own_id
+
 PublishedType = Literal[
     "memory.added",
     "memory.updated",
@@ -24,7 +26,10 @@ EventType = Literal[PublishedType, "webhook.test"]
 EVERY_TYPE = "*"
 """In a webhook's list: all types, those of later releases too."""
 
-# Ids, codes, model names and times match; a sentence does not, in any language.
+OWN_IDS = frozenset({"user_id", "agent_id", "project_id", "session_id", "scope_id"})
+"""What an event names by an id that a caller chose, in any script."""
+
+# Ids of ours, codes, model names and times match; a sentence does not, in any language.
 _CODE = re.compile(r"[A-Za-z0-9._:@|+=~/-]{1,255}\Z")
 
 
@@ -44,10 +49,16 @@ class Event:
     user_id: str | None = None
 
     def __post_init__(self) -> None:
-        if not all(_is_code(value) for value in self.data.values()):
+        if not all(_may_carry(name, value) for name, value in self.data.items()):
             raise ValueError(f"an event {self.type} may carry ids, codes and numbers alone")
         if self.data.get("user_id") not in {None, self.user_id}:
             raise ValueError(f"an event {self.type} names a user and hides it from erasures")
+
+
+def _may_carry(name: str, value: JsonValue) -> bool:
+    if name in OWN_IDS and isinstance(value, str):
+        return is_own_id(value)
+    return _is_code(value)
 
 
 def _is_code(value: JsonValue) -> bool:

@@ -17,6 +17,8 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from app.platform.values.ids import LONGEST, WANTED, checked_own_id, composed
+
 ID_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._:@|+=~-]{0,63}$"
 METADATA_BYTES = 16 * 1024
 METADATA_DEPTH = 8
@@ -66,6 +68,23 @@ Id = Annotated[
     StringConstraints(pattern=ID_PATTERN, min_length=1, max_length=64),
     Field(description="1 to 64 letters, digits or . _ : @ | + = ~ -", examples=["ana"]),
 ]
+
+
+def _composed(value: Any) -> Any:
+    return composed(value) if isinstance(value, str) else value
+
+
+Composed = BeforeValidator(_composed)
+"""For text that is read in NFC, before its length is checked."""
+
+OwnId = Annotated[
+    str,
+    StringConstraints(min_length=1, max_length=LONGEST),
+    Composed,
+    AfterValidator(checked_own_id),
+    Field(description=f"{WANTED}. Read in NFC.", examples=["ana"]),
+]
+"""An id that the caller chose for a user, an agent, a project or a session."""
 
 Storable = AfterValidator(_storable)
 """For text that PostgreSQL can store. Comes last: constraints after a function are not

@@ -19,6 +19,7 @@ from pydantic import BaseModel, Field
 
 from app.errors import UnprocessableError
 from app.platform.values.fields import LARGEST_INTEGER, Schema, in_utc
+from app.platform.values.ids import LONGEST
 
 Item = TypeVar("Item")
 Row = TypeVar("Row")
@@ -101,7 +102,8 @@ class Page(BaseModel, Generic[Item]):
 def encode(name: str, value: datetime | int, row_id: str) -> str:
     """A cursor of the list of this name, for the row with this place in its order and this id."""
     place = value if isinstance(value, int) else value.isoformat()
-    raw = json.dumps([_list_of(name), place, row_id], separators=(",", ":"))
+    # As it is: 64 characters written as escapes would be longer than a cursor may be.
+    raw = json.dumps([_list_of(name), place, row_id], ensure_ascii=False, separators=(",", ":"))
     return base64.urlsafe_b64encode(raw.encode()).decode().rstrip("=")
 
 
@@ -152,8 +154,8 @@ def _decode(cursor: str, name: str) -> tuple[Any, str]:
     if (
         theirs != _list_of(name)
         or not isinstance(row_id, str)
-        or len(row_id) > 64
-        or not (row_id.isascii() and row_id.isprintable())
+        or len(row_id) > LONGEST
+        or not row_id.isprintable()
     ):
         raise InvalidCursorError
     return place, row_id

@@ -30,7 +30,7 @@ from app.identity.tenants.principal import (
 from app.identity.users.errors import UserNotFoundError
 from app.platform.http.dependencies import RequiredVersionDep, VersionDep, provided
 from app.platform.http.problems import responses_for
-from app.platform.values.fields import Id
+from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import ContentQuery, InvalidCursorError, Page, PageQuery
 from app.platform.work.errors import MemoryDisabledError
 from app.prompting.blocks.errors import (
@@ -80,7 +80,7 @@ ServiceDep = Annotated[BlockService, provided(BlockService)]
     "/agents/{agent_id}/blocks", responses=responses_for(AgentNotFoundError, InvalidCursorError)
 )
 async def list_agent_blocks(
-    agent_id: Id,
+    agent_id: OwnId,
     query: Annotated[ContentQuery, Query()],
     principal: ReaderDep,
     service: ServiceDep,
@@ -93,7 +93,7 @@ async def list_agent_blocks(
     "/agents/{agent_id}/blocks/{block_id}", responses=responses_for(*MOVE_ERRORS, LabelTakenError)
 )
 async def attach_block(
-    agent_id: Id, block_id: Id, principal: WriterDep, service: ServiceDep
+    agent_id: OwnId, block_id: Id, principal: WriterDep, service: ServiceDep
 ) -> BlockRead:
     """Attach a block to an agent; several agents may share one."""
     return await service.attach(principal, agent_id, block_id)
@@ -105,7 +105,7 @@ async def attach_block(
     responses=responses_for(*MOVE_ERRORS, BlockNotAttachedError),
 )
 async def detach_block(
-    agent_id: Id, block_id: Id, principal: WriterDep, service: ServiceDep
+    agent_id: OwnId, block_id: Id, principal: WriterDep, service: ServiceDep
 ) -> None:
     """Detach a block from an agent; the block stays."""
     await service.detach(principal, agent_id, block_id)

@@ -17,6 +17,7 @@ from app.platform.values.fields import (
     Id,
     Kind,
     Metadata,
+    OwnId,
     ReadSchema,
     Schema,
     Storable,
@@ -35,11 +36,11 @@ class BlockCreate(MemoryBlockCreate):
         label="human", value="Her name is Ana.", limit=2000, tags=["onboarding"], per_user=True
     )
 
-    user_id: Id | None = Field(
+    user_id: OwnId | None = Field(
         default=None, description="Seen in this user's sessions alone; shared when left out."
     )
-    agent_id: Id | None = Field(default=None, description="Attach it to this agent at once.")
-    session_id: Id | None = Field(
+    agent_id: OwnId | None = Field(default=None, description="Attach it to this agent at once.")
+    session_id: OwnId | None = Field(
         default=None,
         description="Seen in this session alone, in the place of any other with its label, and "
         "deleted with it. It belongs to the session's user.",
@@ -143,9 +144,9 @@ class BlockRead(ReadSchema):
 
 class BlockQuery(ContentQuery):
     label: Label | None = None
-    agent_id: Id | None = Field(default=None, description="Attached to this agent.")
-    user_id: Id | None = Field(default=None, description="This user's own.")
-    session_id: Id | None = Field(default=None, description="This session's own.")
+    agent_id: OwnId | None = Field(default=None, description="Attached to this agent.")
+    user_id: OwnId | None = Field(default=None, description="This user's own.")
+    session_id: OwnId | None = Field(default=None, description="This session's own.")
     template_id: Id | None = Field(default=None, description="Users' copies of this template.")
     tag: Kind | None = None
     query: Annotated[str, StringConstraints(min_length=1, max_length=200), Storable] | None = Field(

@@ -16,7 +16,7 @@ from app.identity.tenants.principal import (
 )
 from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
-from app.platform.values.fields import Id
+from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import InvalidCursorError, Page
 from app.platform.work.errors import MemoryDisabledError
 from app.prompting.checkpoints.errors import (
@@ -70,7 +70,7 @@ ApprovalsDep = Annotated[ApprovalService, provided(ApprovalService)]
     responses=responses_for(*WRITE_ERRORS, CheckpointParentNotFoundError),
 )
 async def add_checkpoint(
-    session_id: Id,
+    session_id: OwnId,
     body: CheckpointCreate,
     principal: WriterDep,
     service: ServiceDep,
@@ -85,7 +85,7 @@ async def add_checkpoint(
     responses=responses_for(SessionNotFoundError, CheckpointNotFoundError, InvalidCursorError),
 )
 async def list_checkpoints(
-    session_id: Id,
+    session_id: OwnId,
     query: Annotated[CheckpointQuery, Query()],
     principal: ReaderDep,
     service: ServiceDep,
@@ -99,7 +99,7 @@ async def list_checkpoints(
     responses=responses_for(SessionNotFoundError, CheckpointNotFoundError),
 )
 async def get_checkpoint(
-    session_id: Id, checkpoint_id: Id, principal: ReaderDep, service: ServiceDep
+    session_id: OwnId, checkpoint_id: Id, principal: ReaderDep, service: ServiceDep
 ) -> CheckpointShown:
     """One checkpoint with all it holds, archived or not."""
     return await service.get(principal, session_id, checkpoint_id)
@@ -111,7 +111,7 @@ async def get_checkpoint(
     responses=responses_for(SessionNotFoundError, CheckpointNotFoundError),
 )
 async def delete_checkpoint(
-    session_id: Id, checkpoint_id: Id, principal: WriterDep, service: ServiceDep
+    session_id: OwnId, checkpoint_id: Id, principal: WriterDep, service: ServiceDep
 ) -> None:
     """Delete a checkpoint for good; the session stays as it is."""
     await service.delete(principal, session_id, checkpoint_id)
@@ -122,7 +122,7 @@ async def delete_checkpoint(
     responses=responses_for(*WRITE_ERRORS, CheckpointNotFoundError),
 )
 async def restore_checkpoint(
-    session_id: Id,
+    session_id: OwnId,
     checkpoint_id: Id,
     principal: WriterDep,
     service: ServiceDep,
@@ -148,7 +148,7 @@ async def restore_checkpoint(
     ),
 )
 async def fork_session(
-    session_id: Id,
+    session_id: OwnId,
     principal: WriterDep,
     service: ForksDep,
     key: IdempotencyKeyDep,
@@ -160,7 +160,7 @@ async def fork_session(
 
 @router.get("/approvals", responses=responses_for(SessionNotFoundError, InvalidCursorError))
 async def list_approvals(
-    session_id: Id,
+    session_id: OwnId,
     query: Annotated[ApprovalQuery, Query()],
     principal: ReaderDep,
     service: ApprovalsDep,
@@ -175,7 +175,7 @@ async def list_approvals(
     responses=responses_for(SessionNotFoundError, ApprovalNotFoundError),
 )
 async def get_approval(
-    session_id: Id, tool_call_id: ToolCallId, principal: ReaderDep, service: ApprovalsDep
+    session_id: OwnId, tool_call_id: ToolCallId, principal: ReaderDep, service: ApprovalsDep
 ) -> ApprovalRead:
     """What was decided about a call, or that it waits."""
     return await service.get(principal, session_id, tool_call_id)
@@ -188,7 +188,7 @@ async def get_approval(
     ),
 )
 async def decide_approval(
-    session_id: Id,
+    session_id: OwnId,
     tool_call_id: ToolCallId,
     body: ApprovalDecision,
     principal: WriterDep,

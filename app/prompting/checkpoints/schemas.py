@@ -12,6 +12,7 @@ from app.platform.values.fields import (
     Kind,
     Metadata,
     Name,
+    OwnId,
     ReadSchema,
     Schema,
     Storable,
@@ -136,7 +137,7 @@ class SessionFork(Schema):
     checkpoint_id: Id | None = Field(
         default=None, description="As the session was when this checkpoint of it was made."
     )
-    session_id: Id | None = Field(
+    session_id: OwnId | None = Field(
         default=None, description="Of the new session; generated when left out."
     )
     session_name: Name | None = Field(default=None, description="The same as before when left out.")

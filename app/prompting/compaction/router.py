@@ -18,7 +18,7 @@ from app.identity.usage.errors import QuotaExhaustedError
 from app.language.llm.errors import ModelUnavailableError, UnknownModelError
 from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
-from app.platform.values.fields import Id
+from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import InvalidCursorError, Page
 from app.platform.work.errors import MemoryDisabledError
 from app.prompting.compaction.errors import SummaryNotFoundError
@@ -53,7 +53,7 @@ ServiceDep = Annotated[CompactionService, provided(CompactionService)]
     ),
 )
 async def compact_session(
-    session_id: Id,
+    session_id: OwnId,
     principal: ModelUserDep,
     service: ServiceDep,
     key: IdempotencyKeyDep,
@@ -65,7 +65,7 @@ async def compact_session(
 
 @router.get("/summaries", responses=responses_for(SessionNotFoundError, InvalidCursorError))
 async def list_summaries(
-    session_id: Id,
+    session_id: OwnId,
     query: Annotated[SummaryQuery, Query()],
     principal: ReaderDep,
     service: ServiceDep,
@@ -79,7 +79,7 @@ async def list_summaries(
     responses=responses_for(SessionNotFoundError, SummaryNotFoundError),
 )
 async def get_summary(
-    session_id: Id, summary_id: Id, principal: ReaderDep, service: ServiceDep
+    session_id: OwnId, summary_id: Id, principal: ReaderDep, service: ServiceDep
 ) -> SummaryRead:
     """One summary."""
     return await service.get(principal, session_id, summary_id)

@@ -17,7 +17,7 @@ from app.platform.http.dependencies import provided
 from app.platform.http.hot_route import HotRoute
 from app.platform.http.problems import responses_for
 from app.platform.plugins.errors import ProcessorFailedError
-from app.platform.values.fields import Id
+from app.platform.values.fields import OwnId
 from app.platform.values.pagination import InvalidCursorError, Page
 from app.prompting.context.errors import LongPromptError, UnknownVariableError
 from app.prompting.context.schemas import (
@@ -39,7 +39,7 @@ ServiceDep = Annotated[ContextService, provided(ContextService)]
 
 
 async def build_context(
-    session_id: Id, body: ContextRequest, principal: ReaderDep, service: ServiceDep
+    session_id: OwnId, body: ContextRequest, principal: ReaderDep, service: ServiceDep
 ) -> Response:
     """What the model should see next: instructions, what is remembered, and the conversation."""
     # Written out at once; the published schema is held against it by the tests.
@@ -67,7 +67,7 @@ router.add_api_route(
 
 @router.get("/injections", responses=responses_for(InvalidCursorError))
 async def list_injections(
-    session_id: Id,
+    session_id: OwnId,
     query: Annotated[InjectionQuery, Query()],
     principal: ReaderDep,
     service: ServiceDep,

@@ -18,6 +18,7 @@ from app.platform.values.fields import (
     Document,
     Id,
     Kind,
+    OwnId,
     ReadSchema,
     Schema,
     Storable,
@@ -101,7 +102,7 @@ class ExcerptFilter(Schema):
         default=None, description="Said from then on: `metadata.client_time`, else `create_time`."
     )
     until: Timestamp | None = Field(default=None, description="Said before then.")
-    sessions: Annotated[list[Id], Field(min_length=1, max_length=100)] | None = Field(
+    sessions: Annotated[list[OwnId], Field(min_length=1, max_length=100)] | None = Field(
         default=None, description="Only of these; of all of the user with this agent if left out."
     )
 

@@ -39,7 +39,7 @@ from app.platform.http.uploads import (
     UploadTooLargeError,
     receive_upload,
 )
-from app.platform.values.fields import Id
+from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import ContentQuery, InvalidCursorError, Page
 from app.platform.work.errors import MemoryDisabledError
 from app.prompting.documents.errors import (
@@ -183,7 +183,7 @@ async def delete_folder(
 
 @router.put("/folders/{folder_id}/agents/{agent_id}", responses=responses_for(*WRITE_ERRORS))
 async def attach_folder(
-    folder_id: Id, agent_id: Id, principal: AdminDep, service: FoldersDep
+    folder_id: Id, agent_id: OwnId, principal: AdminDep, service: FoldersDep
 ) -> FolderRead:
     """Let a further agent read a folder in all its sessions; needs an admin key."""
     return await service.attach(principal, folder_id, agent_id)
@@ -195,7 +195,7 @@ async def attach_folder(
     responses=responses_for(FolderNotAttachedError, *WRITE_ERRORS),
 )
 async def detach_folder(
-    folder_id: Id, agent_id: Id, principal: AdminDep, service: FoldersDep
+    folder_id: Id, agent_id: OwnId, principal: AdminDep, service: FoldersDep
 ) -> None:
     """Take a folder from an agent that it was attached to; the folder stays."""
     await service.detach(principal, folder_id, agent_id)

@@ -11,6 +11,7 @@ from app.platform.values.fields import (
     Kind,
     Metadata,
     Name,
+    OwnId,
     ReadSchema,
     Schema,
     Storable,
@@ -55,9 +56,9 @@ class FolderCreate(Schema):
         description="Whose: one `user`'s, a `project`'s, or the knowledge of an `agent`, which "
         "needs an admin key."
     )
-    user_id: Id | None = None
-    project_id: Id | None = None
-    agent_id: Id | None = None
+    user_id: OwnId | None = None
+    project_id: OwnId | None = None
+    agent_id: OwnId | None = None
     metadata: Metadata = {}
 
     @model_validator(mode="after")
@@ -98,9 +99,9 @@ class FolderRead(ReadSchema):
 
 class FolderQuery(PageQuery):
     scope: FolderScope | None = None
-    user_id: Id | None = Field(default=None, description="Folders of this user.")
-    project_id: Id | None = Field(default=None, description="Folders of this project.")
-    agent_id: Id | None = Field(
+    user_id: OwnId | None = Field(default=None, description="Folders of this user.")
+    project_id: OwnId | None = Field(default=None, description="Folders of this project.")
+    agent_id: OwnId | None = Field(
         default=None, description="Folders of this agent, and those attached to it."
     )
 
@@ -234,9 +235,9 @@ class FileExtract(Schema):
     scope: FolderScope | None = Field(
         default=None, description="For whom the memories count; as the folder when left out."
     )
-    user_id: Id | None = None
-    project_id: Id | None = None
-    agent_id: Id | None = None
+    user_id: OwnId | None = None
+    project_id: OwnId | None = None
+    agent_id: OwnId | None = None
     prompt: Annotated[str, StringConstraints(max_length=10_000), Storable] | None = Field(
         default=None, description="Your own instructions to the extractor."
     )
@@ -267,11 +268,11 @@ class PassageSearch(Schema):
     folder_ids: Annotated[list[Id], Field(min_length=1, max_length=100)] | None = Field(
         default=None, description="Only in these, of the folders that the key may see."
     )
-    user_id: Id | None = Field(default=None, description="Folders of this user.")
-    agent_id: Id | None = Field(
+    user_id: OwnId | None = Field(default=None, description="Folders of this user.")
+    agent_id: OwnId | None = Field(
         default=None, description="Folders of this agent, and those attached to it."
     )
-    project_id: Id | None = Field(
+    project_id: OwnId | None = Field(
         default=None, description="Folders of this project. Of several ids any may fit."
     )
     tags: Annotated[Tags, AfterValidator(_distinct)] = []

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue, StringConstraints
 
-from app.platform.values.fields import Id, ReadSchema, Schema, Storable, example
+from app.platform.values.fields import OwnId, ReadSchema, Schema, Storable, example
 
 Format = Literal["openai", "anthropic"]
 
@@ -16,8 +16,8 @@ ToolName = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-
 
 
 class ToolsQuery(Schema):
-    agent_id: Id | None = Field(default=None, description="Only what this agent may call.")
-    session_id: Id | None = Field(
+    agent_id: OwnId | None = Field(default=None, description="Only what this agent may call.")
+    session_id: OwnId | None = Field(
         default=None, description="Only what can be called in this session."
     )
     format: Format = Field(default="openai", description="The shape that a provider takes.")
@@ -40,7 +40,7 @@ class ToolCall(Schema):
         tool_call_id="call_1",
     )
 
-    session_id: Id = Field(
+    session_id: OwnId = Field(
         description="Where the model calls it; whose memory it is follows from there."
     )
     arguments: dict[str, JsonValue] | str | None = Field(

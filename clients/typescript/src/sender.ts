@@ -66,7 +66,9 @@ export class Sender {
   #prepare(request: Request): void {
     const { apiKey, actingUser } = this.options;
     request.headers.set("Authorization", `Bearer ${apiKey}`);
-    if (actingUser !== undefined) request.headers.set("KeMem-User", actingUser);
+    if (actingUser !== undefined) {
+      request.headers.set("KeMem-User", encodeURIComponent(actingUser));
+    }
     if (request.method === "POST" && !request.headers.has("Idempotency-Key")) {
       request.headers.set("Idempotency-Key", crypto.randomUUID());
     }
