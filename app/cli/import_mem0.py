@@ -1,6 +1,5 @@
 """kemem import-mem0: what mem0 remembers, into the tenant of a key."""
 
-import re
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -17,7 +16,7 @@ from app.cli.options import DataDirOption, JsonOption, settings_with
 from app.console import REFUSED, UNUSABLE, err, fail, print_json, progress
 from app.deployment import saving_rules
 from app.identity.agents.repository import DEFAULT_AGENT_ID
-from app.platform.values.fields import ID_PATTERN
+from app.platform.values.ids import WANTED, composed, is_own_id
 from kemem import Memory
 from kemem.calls import fetch
 from kemem.errors import ConflictError, NotFoundError
@@ -120,8 +119,8 @@ def import_mem0_command(
 def _refuse_unclear(
     mem0_key: str | None, postgres: str | None, history: Path | None, user: str | None
 ) -> None:
-    if user is not None and not re.fullmatch(ID_PATTERN, user):
-        fail("--user must be 1 to 64 letters, digits or . _ : @ | + = ~ -", code=UNUSABLE)
+    if user is not None and not is_own_id(composed(user)):
+        fail(f"--user must be an id: {WANTED}", code=UNUSABLE)
     if mem0_key is None and postgres is None and history is None:
         fail(
             "Name where mem0's memories are: --mem0-key KEY, --postgres postgresql://…, or "

@@ -270,7 +270,7 @@ class TestUnreadable:
         [
             ({"session_id": None}, "session_id is missing"),
             ({"session_id": True}, "session_id is no text"),
-            ({"session_id": "a b"}, "session_id"),
+            ({"session_id": "a/b"}, "session_id"),
             ({"session_id": "z", "user_id": "a/b"}, "user_id"),
             ({"role": "narrator"}, "role is none of user"),
             ({"role": []}, "role is none of user"),

@@ -228,7 +228,7 @@ def test_what_the_service_refuses_is_told_and_the_rest_imported(
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        (["--user", "a b"], 2, "--user"),
+        (["--user", "a/b"], 2, "--user"),
         (["--limit", "0"], 2, "--limit"),
         (["--since", "May"], 2, "--since"),
     ],

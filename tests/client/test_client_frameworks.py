@@ -48,7 +48,7 @@ with Client() as client:
     assert stored[1][0] == "assistant"
     assert len(set(stored)) == len(stored) < 16, stored
     try:
-        asyncio.run(block.aget([], session_id="no id"))
+        asyncio.run(block.aget([], session_id="no/id"))
     except ValueError:
         print("done")
 """

@@ -99,7 +99,7 @@ def test_missing_user_and_strange_ids_are_said_at_once(memory_of_acme) -> None:
     with pytest.raises(ValueError, match="whose"):
         KeMemChatMessageHistory("chat", memory_of_acme)
     with pytest.raises(ValueError, match="cannot be the id"):
-        KeMemChatMessageHistory("no id", memory_of_acme, user_id="ana")
+        KeMemChatMessageHistory("no/id", memory_of_acme, user_id="ana")
 
 
 def test_sync_methods_of_an_async_client_are_an_error(history, memory_of_acme) -> None:

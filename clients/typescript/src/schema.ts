@@ -3103,14 +3103,11 @@ export interface components {
         AddAccepted: {
             /**
              * Due At
-             * @description When the job may begin, at the earliest.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             due_at: string;
-            /**
-             * Job Id
-             * @description Id of the job: see `GET /v1/jobs/{job_id}`.
-             */
+            /** Job Id */
             job_id: string;
             /**
              * Status
@@ -3120,7 +3117,6 @@ export interface components {
             status: "pending" | "running";
             /**
              * Warnings
-             * @description What of the request will not be used, and why.
              * @default []
              */
             warnings?: components["schemas"]["RequestWarning"][];
@@ -3151,13 +3147,11 @@ export interface components {
             agent_id?: string | null;
             /**
              * Agent Name
-             * @description Its name, for people.
              * @example Support assistant
              */
             agent_name: string;
             /**
              * Agent Type
-             * @description A word of yours for what kind of agent it is; null without one.
              * @example chatbot
              */
             agent_type?: string | null;
@@ -3175,14 +3169,10 @@ export interface components {
             config?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /**
-             * Description
-             * @description What it is for, for people; null without one.
-             */
+            /** Description */
             description?: string | null;
             /**
              * Injection Enabled
-             * @description False: nothing remembered goes into a context.
              * @default true
              */
             injection_enabled?: boolean;
@@ -3194,13 +3184,11 @@ export interface components {
             memory_blocks?: components["schemas"]["MemoryBlockCreate"][];
             /**
              * Memory Enabled
-             * @description False: nothing is remembered for this agent.
              * @default true
              */
             memory_enabled?: boolean;
             /**
              * Status
-             * @description `disabled`: nothing new is written for it.
              * @default enabled
              * @enum {string}
              */
@@ -3216,73 +3204,40 @@ export interface components {
          *     }
          */
         AgentPatch: {
-            /**
-             * Agent Name
-             * @description The new name; null leaves it.
-             */
+            /** Agent Name */
             agent_name?: string | null;
-            /**
-             * Agent Type
-             * @description A word of yours for what kind of agent it is; null removes it.
-             */
+            /** Agent Type */
             agent_type?: string | null;
-            /**
-             * Config
-             * @description Your own settings of the agent, in place of all before; null leaves them. A JSON object: at most 64 KiB, 100 keys, 8 levels.
-             */
+            /** Config */
             config?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /**
-             * Description
-             * @description What it is for, for people; null removes it.
-             */
+            /** Description */
             description?: string | null;
-            /**
-             * Injection Enabled
-             * @description False: nothing remembered goes into its contexts; null leaves it.
-             */
+            /** Injection Enabled */
             injection_enabled?: boolean | null;
-            /**
-             * Memory Enabled
-             * @description False: nothing is remembered for this agent; null leaves it.
-             */
+            /** Memory Enabled */
             memory_enabled?: boolean | null;
-            /**
-             * Status
-             * @description `disabled`: nothing new is written for it; null leaves it.
-             */
+            /** Status */
             status?: ("enabled" | "disabled") | null;
             /** @description All of it: what is left out is said no more, as all by null. */
             window_policy?: components["schemas"]["WindowPolicyPatch"] | null;
         };
         /** AgentRead */
         AgentRead: {
-            /**
-             * Agent Id
-             * @description Id of the agent.
-             */
+            /** Agent Id */
             agent_id: string;
-            /**
-             * Agent Name
-             * @description Its name, for people.
-             */
+            /** Agent Name */
             agent_name: string;
-            /**
-             * Agent Type
-             * @description A word of yours for what kind of agent it is; null without one.
-             */
+            /** Agent Type */
             agent_type: string | null;
-            /**
-             * Config
-             * @description Your own settings of the agent.
-             */
+            /** Config */
             config: {
                 [key: string]: unknown;
             };
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -3291,10 +3246,7 @@ export interface components {
              * @description Id of the key that made it.
              */
             creator: string | null;
-            /**
-             * Description
-             * @description What it is for, for people; null without one.
-             */
+            /** Description */
             description: string | null;
             /**
              * Injection Enabled
@@ -3308,20 +3260,16 @@ export interface components {
             memory_enabled: boolean;
             /**
              * Status
-             * @description `disabled`: nothing new is written for it.
              * @enum {string}
              */
             status: "enabled" | "disabled";
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * Version
-             * @description Number of the present version, from 1; `If-Match` takes it.
-             */
+            /** Version */
             version: number;
             /**
              * Window Policy
@@ -3340,7 +3288,6 @@ export interface components {
         AliasCreate: {
             /**
              * Alias
-             * @description A further name of the entity.
              * @example 李明
              */
             alias: string;
@@ -3363,14 +3310,10 @@ export interface components {
             arguments?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /**
-             * Comment
-             * @description Why, in words for people.
-             */
+            /** Comment */
             comment?: string | null;
             /**
              * Decision
-             * @description What the human decided; `timeout`: nobody did in time.
              * @enum {string}
              */
             decision: "approved" | "rejected" | "modified" | "timeout";
@@ -3387,10 +3330,7 @@ export interface components {
              * @description Whether a tool message has brought the call's result.
              */
             answered: boolean;
-            /**
-             * Approval Id
-             * @description Id of this approval.
-             */
+            /** Approval Id */
             approval_id: string;
             /**
              * Arguments
@@ -3399,32 +3339,23 @@ export interface components {
             arguments: {
                 [key: string]: unknown;
             } | null;
-            /**
-             * Call
-             * @description The call as the assistant made it.
-             */
+            /** Call */
             call: {
                 [key: string]: unknown;
             };
-            /**
-             * Comment
-             * @description Why it was decided so; null without a comment.
-             */
+            /** Comment */
             comment: string | null;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Decided At
-             * @description When it was decided; null until then.
-             */
+            /** Decided At */
             decided_at: string | null;
             /**
              * Expires At
-             * @description When it counts as `timeout`, if nobody decided.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             expires_at: string;
@@ -3433,15 +3364,9 @@ export interface components {
              * @description The message with the call, when it is stored here.
              */
             message_id: string | null;
-            /**
-             * Sequence No
-             * @description Number of the message with the call.
-             */
+            /** Sequence No */
             sequence_no: number;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
             /**
              * Status
@@ -3449,10 +3374,7 @@ export interface components {
              * @enum {string}
              */
             status: "pending" | "approved" | "rejected" | "modified" | "timeout";
-            /**
-             * Tool Call Id
-             * @description Id of the call that waits.
-             */
+            /** Tool Call Id */
             tool_call_id: string;
         };
         /** AskedQuery */
@@ -3467,10 +3389,7 @@ export interface components {
              * @description What embedded it.
              */
             embedding_models: string[];
-            /**
-             * Reranker
-             * @description What reordered the memories; null if nothing did.
-             */
+            /** Reranker */
             reranker: string | null;
             /**
              * Source
@@ -3487,10 +3406,7 @@ export interface components {
          *     }
          */
         BlockAppend: {
-            /**
-             * Text
-             * @description The text to add.
-             */
+            /** Text */
             text: string;
         };
         /**
@@ -3565,7 +3481,6 @@ export interface components {
             session_id?: string | null;
             /**
              * Tags
-             * @description Words to select by.
              * @default []
              */
             tags?: string[];
@@ -3576,7 +3491,6 @@ export interface components {
             user_id?: string | null;
             /**
              * Value
-             * @description The text that the model sees.
              * @default
              * @example Her name is Ana. She lives in Bonn.
              */
@@ -3592,20 +3506,14 @@ export interface components {
              * @description It was attached to so many.
              */
             agents: number;
-            /**
-             * Block Id
-             * @description Id of the block.
-             */
+            /** Block Id */
             block_id: string;
             /**
              * Copies
              * @description Users' own copies, which went with it.
              */
             copies: number;
-            /**
-             * Dry Run
-             * @description Whether it was only counted, and nothing was changed.
-             */
+            /** Dry Run */
             dry_run: boolean;
         };
         /**
@@ -3620,7 +3528,7 @@ export interface components {
             actor: string | null;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -3630,31 +3538,21 @@ export interface components {
              * @default false
              */
             current?: boolean;
-            /**
-             * Description
-             * @description The description after the change; null without one.
-             */
+            /** Description */
             description: string | null;
             /**
              * Event
-             * @description What was done.
              * @enum {string}
              */
             event: "create" | "copy" | "update" | "append" | "replace" | "insert" | "rewrite";
-            /**
-             * History No
-             * @description Number of the entry in the block's history.
-             */
+            /** History No */
             history_no: number;
             /**
              * Session Id
              * @description Where a tool made it.
              */
             session_id: string | null;
-            /**
-             * Value
-             * @description The text after the change.
-             */
+            /** Value */
             value: string;
         };
         /**
@@ -3671,10 +3569,7 @@ export interface components {
              * @description After this line; 0 for the beginning, the end when left out.
              */
             line?: number | null;
-            /**
-             * Text
-             * @description The text to add.
-             */
+            /** Text */
             text: string;
         };
         /**
@@ -3687,55 +3582,31 @@ export interface components {
          *     }
          */
         BlockPatch: {
-            /**
-             * Description
-             * @description Tells the model what belongs in it; null removes it.
-             */
+            /** Description */
             description?: string | null;
-            /**
-             * Hidden
-             * @description True: it is kept out of the context and of lists; null leaves it.
-             */
+            /** Hidden */
             hidden?: boolean | null;
-            /**
-             * Label
-             * @description The new label; null leaves it.
-             */
+            /** Label */
             label?: string | null;
             /**
              * Limit
              * @description Stays as it is when left out.
              */
             limit?: number | null;
-            /**
-             * Metadata
-             * @description Your own data, in place of all before; null leaves them.
-             */
+            /** Metadata */
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /**
-             * Read Only
-             * @description True: tools and edits may not change it; null leaves it.
-             */
+            /** Read Only */
             read_only?: boolean | null;
-            /**
-             * Tags
-             * @description The new tags, in place of all before; null leaves them.
-             */
+            /** Tags */
             tags?: string[] | null;
-            /**
-             * Value
-             * @description The new text; null leaves it.
-             */
+            /** Value */
             value?: string | null;
         };
         /** BlockRead */
         BlockRead: {
-            /**
-             * Block Id
-             * @description Id of the block.
-             */
+            /** Block Id */
             block_id: string;
             /**
              * Chars Current
@@ -3744,7 +3615,7 @@ export interface components {
             readonly chars_current: number;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -3753,52 +3624,28 @@ export interface components {
              * @description Id of the key that made it.
              */
             creator: string | null;
-            /**
-             * Description
-             * @description Tells the model what belongs in it; null without one.
-             */
+            /** Description */
             description: string | null;
-            /**
-             * Hidden
-             * @description True: it is kept out of the context and of lists.
-             */
+            /** Hidden */
             hidden: boolean;
-            /**
-             * Label
-             * @description What the block is about.
-             */
+            /** Label */
             label: string;
-            /**
-             * Limit
-             * @description Most characters (code points) it may hold.
-             */
+            /** Limit */
             limit: number;
-            /**
-             * Metadata
-             * @description Your own data, as it was stored.
-             */
+            /** Metadata */
             metadata: {
                 [key: string]: unknown;
             };
-            /**
-             * Per User
-             * @description True: a template, of which the first edit in a session makes that user's own copy.
-             */
+            /** Per User */
             per_user: boolean;
-            /**
-             * Read Only
-             * @description True: tools and edits may not change it.
-             */
+            /** Read Only */
             read_only: boolean;
             /**
              * Session Id
              * @description The session that alone shows it; null when it is no session's.
              */
             session_id: string | null;
-            /**
-             * Tags
-             * @description Words to select by.
-             */
+            /** Tags */
             tags: string[];
             /**
              * Template Id
@@ -3807,7 +3654,7 @@ export interface components {
             template_id: string | null;
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
@@ -3816,15 +3663,9 @@ export interface components {
              * @description Whose it is; null when all users share it.
              */
             user_id: string | null;
-            /**
-             * Value
-             * @description The text that the model sees.
-             */
+            /** Value */
             value: string;
-            /**
-             * Version
-             * @description Number of the present version, from 1; `If-Match` takes it.
-             */
+            /** Version */
             version: number;
         };
         /**
@@ -3855,10 +3696,7 @@ export interface components {
          *     }
          */
         BlockRewrite: {
-            /**
-             * Value
-             * @description The new text, in place of all before.
-             */
+            /** Value */
             value: string;
         };
         /**
@@ -3872,10 +3710,7 @@ export interface components {
          *     }
          */
         BulkDelete: {
-            /**
-             * Agent Id
-             * @description Only memories of this agent.
-             */
+            /** Agent Id */
             agent_id?: string | null;
             /**
              * Confirm
@@ -3901,44 +3736,25 @@ export interface components {
             } | null;
             /**
              * Hard
-             * @description True: purge at once instead of after some days.
              * @default false
              */
             hard?: boolean;
-            /**
-             * Memory Type
-             * @description Only memories of this type.
-             */
+            /** Memory Type */
             memory_type?: ("preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience") | null;
-            /**
-             * Project Id
-             * @description Only memories of this project.
-             */
+            /** Project Id */
             project_id?: string | null;
-            /**
-             * Reason
-             * @description Kept in the history.
-             */
+            /** Reason */
             reason?: string | null;
-            /**
-             * Run Id
-             * @description Only what came from this session: what was saved with its id, or extracted from its messages, whatever its scope. Nothing when there is no such session.
-             */
+            /** Run Id */
             run_id?: string | null;
-            /**
-             * Scope
-             * @description Only what counts for such an owner.
-             */
+            /** Scope */
             scope?: ("session" | "project" | "user" | "agent") | null;
             /**
              * Session Id
              * @description As `run_id`.
              */
             session_id?: string | null;
-            /**
-             * User Id
-             * @description Only memories of this user.
-             */
+            /** User Id */
             user_id?: string | null;
         };
         /**
@@ -3961,31 +3777,23 @@ export interface components {
             id: string;
             /**
              * Reason
-             * @description Why it would be forgotten.
              * @example over_capacity
              */
             reason: string;
         };
         /** ChangeListed */
         ChangeListed: {
-            /**
-             * Actor
-             * @description Id of the key that did it.
-             */
+            /** Actor */
             actor: string | null;
             /**
              * Change Id
              * @description Null with dry_run.
              */
             change_id: string | null;
-            /**
-             * Create Time
-             * @description When it was made.
-             */
+            /** Create Time */
             create_time: string | null;
             /**
              * Dry Run
-             * @description Whether it was only counted, and nothing was changed.
              * @default false
              */
             dry_run?: boolean;
@@ -4001,14 +3809,10 @@ export interface components {
             entity_ids: string[];
             /**
              * Event
-             * @description What was done.
              * @enum {string}
              */
             event: "MERGE" | "SPLIT" | "UPDATE" | "DELETE";
-            /**
-             * Reason
-             * @description Why, if that was said.
-             */
+            /** Reason */
             reason: string | null;
             /**
              * Rows
@@ -4017,10 +3821,7 @@ export interface components {
             rows: {
                 [key: string]: number;
             };
-            /**
-             * Undone At
-             * @description When it was undone; null if it was not.
-             */
+            /** Undone At */
             undone_at: string | null;
         };
         /**
@@ -4028,24 +3829,17 @@ export interface components {
          * @description A merge or a split, in figures.
          */
         ChangeRead: {
-            /**
-             * Actor
-             * @description Id of the key that did it.
-             */
+            /** Actor */
             actor: string | null;
             /**
              * Change Id
              * @description Null with dry_run.
              */
             change_id: string | null;
-            /**
-             * Create Time
-             * @description When it was done; null with `dry_run`.
-             */
+            /** Create Time */
             create_time: string | null;
             /**
              * Dry Run
-             * @description Whether it was only counted, and nothing was changed.
              * @default false
              */
             dry_run?: boolean;
@@ -4056,14 +3850,10 @@ export interface components {
             entity_ids: string[];
             /**
              * Event
-             * @description What was done.
              * @enum {string}
              */
             event: "MERGE" | "SPLIT" | "UPDATE" | "DELETE";
-            /**
-             * Reason
-             * @description Why, if that was said.
-             */
+            /** Reason */
             reason: string | null;
             /**
              * Rows
@@ -4072,10 +3862,7 @@ export interface components {
             rows: {
                 [key: string]: number;
             };
-            /**
-             * Undone At
-             * @description When it was undone; null if it was not.
-             */
+            /** Undone At */
             undone_at: string | null;
         };
         /**
@@ -4123,36 +3910,23 @@ export interface components {
             parent_id?: string | null;
             /**
              * Source
-             * @description What made it, in a word of yours.
              * @example loop
              */
             source?: string | null;
-            /**
-             * Step
-             * @description Number of the agent's step.
-             */
+            /** Step */
             step?: number | null;
         };
         /** CheckpointRead */
         CheckpointRead: {
-            /**
-             * Archived
-             * @description Whether it is archived, and its contents kept compressed.
-             */
+            /** Archived */
             archived: boolean;
-            /**
-             * Archived At
-             * @description When it was archived; null if it was not.
-             */
+            /** Archived At */
             archived_at: string | null;
-            /**
-             * Checkpoint Id
-             * @description Id of the checkpoint.
-             */
+            /** Checkpoint Id */
             checkpoint_id: string;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -4171,22 +3945,13 @@ export interface components {
              * @description Number of the session's newest message then.
              */
             message_seq: number;
-            /**
-             * Metadata
-             * @description Your own data, as it was stored.
-             */
+            /** Metadata */
             metadata: {
                 [key: string]: unknown;
             };
-            /**
-             * Namespace
-             * @description The part of the agent it is of; empty for the agent itself.
-             */
+            /** Namespace */
             namespace: string;
-            /**
-             * Parent Id
-             * @description Id of the checkpoint that it follows; null without one.
-             */
+            /** Parent Id */
             parent_id: string | null;
             /**
              * Reason
@@ -4194,25 +3959,16 @@ export interface components {
              * @enum {string}
              */
             reason: "manual" | "periodic" | "end" | "before_compact" | "before_restore";
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
             /**
              * Size Bytes
              * @description Of contents and working state, before compression.
              */
             size_bytes: number;
-            /**
-             * Source
-             * @description What made it, in a word of the caller's; null if that was not given.
-             */
+            /** Source */
             source: string | null;
-            /**
-             * Step
-             * @description Number of the agent's step; null if that was not given.
-             */
+            /** Step */
             step: number | null;
             /**
              * Summary Ids
@@ -4230,15 +3986,9 @@ export interface components {
              * @description A checkpoint of the session before the restore.
              */
             before_restore_id: string;
-            /**
-             * Checkpoint Id
-             * @description Id of the checkpoint that was restored.
-             */
+            /** Checkpoint Id */
             checkpoint_id: string;
-            /**
-             * In Context From
-             * @description The window begins behind this number.
-             */
+            /** In Context From */
             in_context_from: number;
             /**
              * Last Sequence No
@@ -4250,54 +4000,32 @@ export interface components {
              * @description What is appended next follows this message.
              */
             message_seq: number;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
             /**
              * State Version
              * @description Of the working state, for `If-Match`.
              */
             state_version: number;
-            /**
-             * Summary Ids
-             * @description Ids of the summaries of what is before it, oldest first.
-             */
+            /** Summary Ids */
             summary_ids: string[];
-            /**
-             * Window Messages
-             * @description How many messages the window has.
-             */
+            /** Window Messages */
             window_messages: number;
-            /**
-             * Window Tokens
-             * @description Tokens of the messages in the window.
-             */
+            /** Window Tokens */
             window_tokens: number;
         };
         /** CheckpointShown */
         CheckpointShown: {
-            /**
-             * Archived
-             * @description Whether it is archived, and its contents kept compressed.
-             */
+            /** Archived */
             archived: boolean;
-            /**
-             * Archived At
-             * @description When it was archived; null if it was not.
-             */
+            /** Archived At */
             archived_at: string | null;
-            /**
-             * Checkpoint Id
-             * @description Id of the checkpoint.
-             */
+            /** Checkpoint Id */
             checkpoint_id: string;
-            /** @description What the caller stored with it. */
             contents: components["schemas"]["ContentsRead"];
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -4316,22 +4044,13 @@ export interface components {
              * @description Number of the session's newest message then.
              */
             message_seq: number;
-            /**
-             * Metadata
-             * @description Your own data, as it was stored.
-             */
+            /** Metadata */
             metadata: {
                 [key: string]: unknown;
             };
-            /**
-             * Namespace
-             * @description The part of the agent it is of; empty for the agent itself.
-             */
+            /** Namespace */
             namespace: string;
-            /**
-             * Parent Id
-             * @description Id of the checkpoint that it follows; null without one.
-             */
+            /** Parent Id */
             parent_id: string | null;
             /**
              * Reason
@@ -4339,20 +4058,14 @@ export interface components {
              * @enum {string}
              */
             reason: "manual" | "periodic" | "end" | "before_compact" | "before_restore";
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
             /**
              * Size Bytes
              * @description Of contents and working state, before compression.
              */
             size_bytes: number;
-            /**
-             * Source
-             * @description What made it, in a word of the caller's; null if that was not given.
-             */
+            /** Source */
             source: string | null;
             /**
              * State
@@ -4361,15 +4074,9 @@ export interface components {
             state: {
                 [key: string]: unknown;
             };
-            /**
-             * State Version
-             * @description Version of the working state then.
-             */
+            /** State Version */
             state_version: number;
-            /**
-             * Step
-             * @description Number of the agent's step; null if that was not given.
-             */
+            /** Step */
             step: number | null;
             /**
              * Summary Ids
@@ -4410,10 +4117,7 @@ export interface components {
              * @description Of the session as it was.
              */
             checkpoint_id: string | null;
-            /**
-             * Compacted
-             * @description Whether messages left the window.
-             */
+            /** Compacted */
             compacted: boolean;
             /** @description With `dry_run`, what would leave. */
             evicted: components["schemas"]["EvictedRead"] | null;
@@ -4432,26 +4136,20 @@ export interface components {
              * @description Whether more has to leave, which takes another compaction.
              */
             more: boolean;
-            /** @description How full the window is now; null if nothing changed. */
             pressure_after: components["schemas"]["PressureRead"] | null;
-            /** @description How full the window was. */
             pressure_before: components["schemas"]["PressureRead"];
             /**
              * Rescue Job Id
              * @description The job that reads what left for memories; null where memory is off, or all of it was read before.
              */
             rescue_job_id: string | null;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
             /**
              * Snapshot Id
              * @description Of the working state as it was.
              */
             snapshot_id: string | null;
-            /** @description The summary of what left; null if nothing did. */
             summary: components["schemas"]["SummaryRead"] | null;
             /**
              * Why Not
@@ -4509,7 +4207,6 @@ export interface components {
         Contents: {
             /**
              * Agent State
-             * @description The state of the agent, in a form of yours.
              * @default {}
              */
             agent_state?: {
@@ -4531,7 +4228,6 @@ export interface components {
             }[] | null;
             /**
              * Tool States
-             * @description The states of its tools, in a form of yours.
              * @default {}
              */
             tool_states?: {
@@ -4540,31 +4236,19 @@ export interface components {
         };
         /** ContentsRead */
         ContentsRead: {
-            /**
-             * Agent State
-             * @description The state of the agent, in a form of yours.
-             */
+            /** Agent State */
             agent_state: {
                 [key: string]: unknown;
             };
-            /**
-             * Messages
-             * @description Messages of a caller that keeps them elsewhere; null without any.
-             */
+            /** Messages */
             messages: {
                 [key: string]: unknown;
             }[] | null;
-            /**
-             * Pending Tool Calls
-             * @description Calls that waited for a human.
-             */
+            /** Pending Tool Calls */
             pending_tool_calls: {
                 [key: string]: unknown;
             }[];
-            /**
-             * Tool States
-             * @description The states of its tools, in a form of yours.
-             */
+            /** Tool States */
             tool_states: {
                 [key: string]: unknown;
             };
@@ -4583,7 +4267,6 @@ export interface components {
             counter: string;
             /** @description Null where none were looked for: excluded, switched off, or without a query. */
             excerpt_source: components["schemas"]["ExcerptSource"] | null;
-            /** @description Whether what is remembered goes into this context: profile, corrections and memories. */
             injection: components["schemas"]["InjectionState"];
             /**
              * Memory Tokens
@@ -4597,30 +4280,21 @@ export interface components {
             messages: {
                 [key: string]: unknown;
             }[];
-            /**
-             * Parts
-             * @description The parts of the context, in their order.
-             */
+            /** Parts */
             parts: components["schemas"]["Part"][];
-            /** @description How full the window of a session is. */
             pressure: components["schemas"]["PressureRead"];
             /**
              * Prompt
              * @description The system section: instructions, then profile, blocks, summary, corrections, memories, passages and excerpts, escaped and marked as data; of plain, the conversation too.
              */
             prompt: string;
-            /** @description What was asked of the memories. */
             query: components["schemas"]["AskedQuery"];
             /**
              * Render
-             * @description The form that the request asked for.
              * @enum {string}
              */
             render: "openai" | "anthropic" | "plain" | "parts";
-            /**
-             * Session Id
-             * @description Id of the session.
-             */
+            /** Session Id */
             session_id: string;
             /**
              * Starts With User
@@ -4652,7 +4326,6 @@ export interface components {
              * @description Which passages are in it, in order.
              */
             used_passages: components["schemas"]["UsedPassage"][];
-            /** @description Which messages are shown. */
             window: components["schemas"]["ShownWindow"];
         };
         /**
@@ -4663,10 +4336,7 @@ export interface components {
          *     }
          */
         ContextRequest: {
-            /**
-             * As Of
-             * @description What was true at this time, by what is known now: `valid_from` had come, `valid_to` and `expires_at` had not. What was superseded since is among it; what was archived or deleted is not. It may lie ahead. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused.
-             */
+            /** As Of */
             as_of?: string | null;
             /** @description For this call, replace older results of tools by a short line, so that more of the conversation fits. All of them stay stored. */
             clear_tool_results?: components["schemas"]["ClearToolResults"] | null;
@@ -4691,12 +4361,10 @@ export interface components {
             excerpts?: components["schemas"]["ExcerptFilter"];
             /**
              * Explain
-             * @description Whether memories and excerpts say how they came to their place.
              * @default false
              */
             explain?: boolean;
             /**
-             * @description Which parts are wanted.
              * @default {
              *       "profile": true,
              *       "blocks": true,
@@ -4713,10 +4381,7 @@ export interface components {
              * @description For profile, corrections, memories, passages and excerpts together; `MEMORY_MAX_INJECTION_TOKENS` when left out.
              */
             max_memory_tokens?: number | null;
-            /**
-             * @description Which memories the context may show; fields that are left out do not restrict it.
-             * @default {}
-             */
+            /** @default {} */
             memories?: components["schemas"]["MemoryFilter"];
             /**
              * Messages
@@ -4798,38 +4463,20 @@ export interface components {
         };
         /** Decision */
         Decision: {
-            /**
-             * Decision
-             * @description What was decided.
-             */
+            /** Decision */
             decision: string;
-            /**
-             * Reason
-             * @description Why; null if that is not known.
-             */
+            /** Reason */
             reason?: string | null;
-            /**
-             * Time
-             * @description When; null if that is not known.
-             */
+            /** Time */
             time?: string | null;
         };
         /** DecisionRead */
         DecisionRead: {
-            /**
-             * Actor
-             * @description Id of the key that did it.
-             */
+            /** Actor */
             actor: string | null;
-            /**
-             * Agent Id
-             * @description Id of the agent it belongs to, if it belongs to one.
-             */
+            /** Agent Id */
             agent_id: string | null;
-            /**
-             * Codes
-             * @description Names of the broken rules; empty when accepted.
-             */
+            /** Codes */
             codes: string[];
             /**
              * Content
@@ -4838,14 +4485,11 @@ export interface components {
             content: string | null;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Decision Id
-             * @description Id of the gate's verdict.
-             */
+            /** Decision Id */
             decision_id: string;
             /**
              * Event
@@ -4862,25 +4506,13 @@ export interface components {
              * @description The run that proposed it, if one did.
              */
             extraction_id: string | null;
-            /**
-             * Job Id
-             * @description Id of the job that proposed it; null for a request.
-             */
+            /** Job Id */
             job_id: string | null;
-            /**
-             * Memory Id
-             * @description Id of the memory it was stored as, or is about; null if there is none.
-             */
+            /** Memory Id */
             memory_id: string | null;
-            /**
-             * Project Id
-             * @description Id of the project it belongs to, if it belongs to one.
-             */
+            /** Project Id */
             project_id: string | null;
-            /**
-             * Reasons
-             * @description The broken rules, with sentences and figures.
-             */
+            /** Reasons */
             reasons: components["schemas"]["Reason"][];
             /**
              * Run Id
@@ -4890,18 +4522,13 @@ export interface components {
             run_id: string | null;
             /**
              * Scope
-             * @description For whom it counts.
              * @enum {string}
              */
             scope: "session" | "project" | "user" | "agent";
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string | null;
             /**
              * Source
-             * @description Where the statement is from.
              * @enum {string}
              */
             source: "user" | "ai" | "knowledge_base" | "project_resource" | "import";
@@ -4910,14 +4537,10 @@ export interface components {
              * @description Whether a refused text can be stored after all.
              */
             storable: boolean;
-            /**
-             * User Id
-             * @description Id of the user it belongs to, if it belongs to one.
-             */
+            /** User Id */
             user_id: string | null;
             /**
              * Verdict
-             * @description What the gate decided.
              * @enum {string}
              */
             verdict: "accepted" | "rejected";
@@ -4940,31 +4563,19 @@ export interface components {
         };
         /** DeliveryRead */
         DeliveryRead: {
-            /**
-             * Attempted At
-             * @description When it was last tried; null before.
-             */
+            /** Attempted At */
             attempted_at: string | null;
-            /**
-             * Attempts
-             * @description How often it was tried.
-             */
+            /** Attempts */
             attempts: number;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Delivered At
-             * @description When it arrived; null until then.
-             */
+            /** Delivered At */
             delivered_at: string | null;
-            /**
-             * Delivery Id
-             * @description Id of the delivery.
-             */
+            /** Delivery Id */
             delivery_id: string;
             /**
              * Duration Ms
@@ -4983,19 +4594,12 @@ export interface components {
             event_id: string;
             /**
              * Event Type
-             * @description What happened.
              * @enum {string}
              */
             event_type: "memory.added" | "memory.updated" | "memory.superseded" | "memory.deleted" | "memory.rejected" | "extraction.failed" | "session.compacted" | "job.dead" | "webhook.test";
-            /**
-             * Next Attempt At
-             * @description When it is tried next; null if it is not.
-             */
+            /** Next Attempt At */
             next_attempt_at: string | null;
-            /**
-             * Payload
-             * @description What is sent.
-             */
+            /** Payload */
             payload: {
                 [key: string]: unknown;
             };
@@ -5006,62 +4610,44 @@ export interface components {
             response_status: number | null;
             /**
              * Status
-             * @description `pending`: it is yet to arrive. `dead`: it is not tried again.
              * @enum {string}
              */
             status: "pending" | "delivered" | "dead";
-            /**
-             * Webhook Id
-             * @description Id of the webhook.
-             */
+            /** Webhook Id */
             webhook_id: string;
         };
         /** DocumentFact */
         DocumentFact: {
             /**
              * Category
-             * @description What kind of statement it is; one that is unknown here becomes `fact`.
              * @default context
              */
             category?: string;
             /**
              * Confidence
-             * @description How sure it is, 0 to 1.
              * @default 0.5
              */
             confidence?: number;
-            /**
-             * Content
-             * @description The statement itself.
-             */
+            /** Content */
             content: string;
             /**
              * Createdat
-             * @description When it was made, as the document says; kept in the metadata.
              * @default
              */
             createdAt?: string;
-            /**
-             * Id
-             * @description Id of the fact in the document.
-             */
+            /** Id */
             id: string;
             /**
              * Source
-             * @description Where it is from, as the document says; kept in the metadata.
              * @default unknown
              */
             source?: string;
-            /**
-             * Sourceerror
-             * @description The mistake that a correction corrects.
-             */
+            /** Sourceerror */
             sourceError?: string | null;
         };
         /** DocumentHistory */
         DocumentHistory: {
             /**
-             * @description What happened before that.
              * @default {
              *       "summary": "",
              *       "updatedAt": ""
@@ -5069,7 +4655,6 @@ export interface components {
              */
             earlierContext?: components["schemas"]["DocumentSection"];
             /**
-             * @description What has held for long.
              * @default {
              *       "summary": "",
              *       "updatedAt": ""
@@ -5077,7 +4662,6 @@ export interface components {
              */
             longTermBackground?: components["schemas"]["DocumentSection"];
             /**
-             * @description What happened in the last months.
              * @default {
              *       "summary": "",
              *       "updatedAt": ""
@@ -5094,10 +4678,7 @@ export interface components {
             counts: {
                 [key: string]: number;
             };
-            /**
-             * Dry Run
-             * @description Whether it only tells what would happen.
-             */
+            /** Dry Run */
             dry_run: boolean;
             /**
              * Facts
@@ -5114,13 +4695,11 @@ export interface components {
         DocumentSection: {
             /**
              * Summary
-             * @description The text; empty if nothing is known.
              * @default
              */
             summary?: string;
             /**
              * Updatedat
-             * @description When it was last changed; empty if it never was.
              * @default
              */
             updatedAt?: string;
@@ -5128,7 +4707,6 @@ export interface components {
         /** DocumentUser */
         DocumentUser: {
             /**
-             * @description What is known of the user's life.
              * @default {
              *       "summary": "",
              *       "updatedAt": ""
@@ -5136,7 +4714,6 @@ export interface components {
              */
             personalContext?: components["schemas"]["DocumentSection"];
             /**
-             * @description What occupies the user at present.
              * @default {
              *       "summary": "",
              *       "updatedAt": ""
@@ -5144,7 +4721,6 @@ export interface components {
              */
             topOfMind?: components["schemas"]["DocumentSection"];
             /**
-             * @description What the user works on.
              * @default {
              *       "summary": "",
              *       "updatedAt": ""
@@ -5160,7 +4736,6 @@ export interface components {
             /**
              * Day
              * Format: date
-             * @description The day (UTC) of the count.
              */
             day: string;
             /**
@@ -5168,10 +4743,7 @@ export interface components {
              * @description Of the sample, those that say the same as another.
              */
             found: number;
-            /**
-             * Sampled
-             * @description How many memories the sample has.
-             */
+            /** Sampled */
             sampled: number;
         };
         /** EffectAnswer */
@@ -5184,25 +4756,19 @@ export interface components {
             /**
              * Since
              * Format: date
-             * @description First day (UTC).
              */
             since: string;
-            /** @description Of all the days together. */
             totals: components["schemas"]["EffectFigures"];
             /**
              * Until
              * Format: date
-             * @description Last day (UTC), included.
              */
             until: string;
         };
         /** EffectFigures */
         EffectFigures: {
-            /** @description Contexts that were built. */
             contexts: components["schemas"]["SearchFigures"];
-            /** @description Memories in contexts. One that was shown in a session counts once, however often it was. */
             items: components["schemas"]["ItemFigures"];
-            /** @description Searches of memories. */
             searches: components["schemas"]["SearchFigures"];
         };
         /** EffectItem */
@@ -5212,34 +4778,27 @@ export interface components {
              * @description Null when grouped by day; empty for what belongs to no agent.
              */
             agent_id: string | null;
-            /** @description Contexts that were built. */
             contexts: components["schemas"]["SearchFigures"];
             /**
              * Day
              * @description Null when grouped by agent.
              */
             day: string | null;
-            /** @description Memories in contexts. One that was shown in a session counts once, however often it was. */
             items: components["schemas"]["ItemFigures"];
-            /** @description Searches of memories. */
             searches: components["schemas"]["SearchFigures"];
         };
         /** EntityDetail */
         EntityDetail: {
-            /**
-             * Agent Id
-             * @description Id of the agent it belongs to, if it belongs to one.
-             */
+            /** Agent Id */
             agent_id: string | null;
             /**
              * Aliases
-             * @description Other names that it is found by.
              * @default []
              */
             aliases?: string[];
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -5248,15 +4807,9 @@ export interface components {
              * @description Id of the key that made it.
              */
             creator: string | null;
-            /**
-             * Entity Id
-             * @description Id of the entity.
-             */
+            /** Entity Id */
             entity_id: string;
-            /**
-             * Entity Type
-             * @description What it is: person, organization, place …
-             */
+            /** Entity Type */
             entity_type: string;
             /**
              * Mentions
@@ -5269,44 +4822,28 @@ export interface components {
              * @description The entity it was merged into.
              */
             merged_into: string | null;
-            /**
-             * Metadata
-             * @description Your own data, as it was stored.
-             */
+            /** Metadata */
             metadata: {
                 [key: string]: unknown;
             };
-            /**
-             * Name
-             * @description Its name.
-             */
+            /** Name */
             name: string;
-            /**
-             * Project Id
-             * @description Id of the project it belongs to, if it belongs to one.
-             */
+            /** Project Id */
             project_id: string | null;
             /**
              * Scope
-             * @description Whose graph it is in.
              * @enum {string}
              */
             scope: "user" | "project" | "agent";
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * User Id
-             * @description Id of the user it belongs to, if it belongs to one.
-             */
+            /** User Id */
             user_id: string | null;
-            /**
-             * Version
-             * @description Number of the present version, from 1; `If-Match` takes it.
-             */
+            /** Version */
             version: number;
         };
         /**
@@ -5330,10 +4867,7 @@ export interface components {
              * @description Merged into the entity of the path.
              */
             entity_ids: string[];
-            /**
-             * Reason
-             * @description Why; kept with the change.
-             */
+            /** Reason */
             reason?: string | null;
         };
         /**
@@ -5344,15 +4878,9 @@ export interface components {
          *     }
          */
         EntityPatch: {
-            /**
-             * Entity Type
-             * @description What it is: person, organization, place …
-             */
+            /** Entity Type */
             entity_type?: string | null;
-            /**
-             * Metadata
-             * @description Your own data, in place of all before; null leaves them.
-             */
+            /** Metadata */
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
@@ -5364,20 +4892,16 @@ export interface components {
         };
         /** EntityRead */
         EntityRead: {
-            /**
-             * Agent Id
-             * @description Id of the agent it belongs to, if it belongs to one.
-             */
+            /** Agent Id */
             agent_id: string | null;
             /**
              * Aliases
-             * @description Other names that it is found by.
              * @default []
              */
             aliases?: string[];
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -5386,59 +4910,37 @@ export interface components {
              * @description Id of the key that made it.
              */
             creator: string | null;
-            /**
-             * Entity Id
-             * @description Id of the entity.
-             */
+            /** Entity Id */
             entity_id: string;
-            /**
-             * Entity Type
-             * @description What it is: person, organization, place …
-             */
+            /** Entity Type */
             entity_type: string;
             /**
              * Merged Into
              * @description The entity it was merged into.
              */
             merged_into: string | null;
-            /**
-             * Metadata
-             * @description Your own data, as it was stored.
-             */
+            /** Metadata */
             metadata: {
                 [key: string]: unknown;
             };
-            /**
-             * Name
-             * @description Its name.
-             */
+            /** Name */
             name: string;
-            /**
-             * Project Id
-             * @description Id of the project it belongs to, if it belongs to one.
-             */
+            /** Project Id */
             project_id: string | null;
             /**
              * Scope
-             * @description Whose graph it is in.
              * @enum {string}
              */
             scope: "user" | "project" | "agent";
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * User Id
-             * @description Id of the user it belongs to, if it belongs to one.
-             */
+            /** User Id */
             user_id: string | null;
-            /**
-             * Version
-             * @description Number of the present version, from 1; `If-Match` takes it.
-             */
+            /** Version */
             version: number;
         };
         /**
@@ -5446,20 +4948,11 @@ export interface components {
          * @description An entity as others refer to it.
          */
         EntityShort: {
-            /**
-             * Entity Id
-             * @description Id of the entity.
-             */
+            /** Entity Id */
             entity_id: string;
-            /**
-             * Entity Type
-             * @description What it is: person, organization, place …
-             */
+            /** Entity Type */
             entity_type: string;
-            /**
-             * Name
-             * @description Its name.
-             */
+            /** Name */
             name: string;
         };
         /**
@@ -5475,7 +4968,6 @@ export interface components {
         EntitySplit: {
             /**
              * Aliases
-             * @description Aliases that go to the new entity.
              * @default []
              */
             aliases?: string[];
@@ -5498,18 +4990,13 @@ export interface components {
             memory_ids?: string[];
             /**
              * Name
-             * @description Name of the new entity.
              * @example 李明
              */
             name: string;
-            /**
-             * Reason
-             * @description Why; kept with the change.
-             */
+            /** Reason */
             reason?: string | null;
             /**
              * Relation Ids
-             * @description Ids of the relations that go to the new entity.
              * @default []
              */
             relation_ids?: string[];
@@ -5526,7 +5013,7 @@ export interface components {
             actor: string | null;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -5537,14 +5024,10 @@ export interface components {
             deleted: {
                 [key: string]: number;
             };
-            /**
-             * Erasure Id
-             * @description Id of the receipt.
-             */
+            /** Erasure Id */
             erasure_id: string;
             /**
              * Kind
-             * @description What was erased, or would be.
              * @enum {string}
              */
             kind: "agent" | "user" | "project" | "session";
@@ -5609,46 +5092,31 @@ export interface components {
             actor: string | null;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Dataset
-             * @description What it was measured on.
-             */
+            /** Dataset */
             dataset: string;
-            /**
-             * Evaluation Id
-             * @description Id of the kept evaluation.
-             */
+            /** Evaluation Id */
             evaluation_id: string;
             /**
              * Fingerprint
              * @description Of data set and settings, in hexadecimal: results with the same one were measured in the same way.
              */
             fingerprint: string;
-            /**
-             * Metrics
-             * @description What was measured.
-             */
+            /** Metrics */
             metrics: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /**
-             * Name
-             * @description What the result is called in comparisons.
-             */
+            /** Name */
             name: string;
             /**
              * Release
              * @description Of the service that kept it.
              */
             release: string;
-            /**
-             * Settings
-             * @description How it was measured.
-             */
+            /** Settings */
             settings: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
@@ -5658,25 +5126,13 @@ export interface components {
          * @description What leaves the window, and stays stored.
          */
         EvictedRead: {
-            /**
-             * From Seq
-             * @description Number of the first message.
-             */
+            /** From Seq */
             from_seq: number;
-            /**
-             * Messages
-             * @description How many messages.
-             */
+            /** Messages */
             messages: number;
-            /**
-             * To Seq
-             * @description Number of the last message.
-             */
+            /** To Seq */
             to_seq: number;
-            /**
-             * Tokens
-             * @description What they take.
-             */
+            /** Tokens */
             tokens: number;
         };
         /**
@@ -5846,15 +5302,9 @@ export interface components {
              * @description Whether everything said before the request is read.
              */
             done: boolean;
-            /**
-             * Due At
-             * @description When the job may begin, at the earliest; null without one.
-             */
+            /** Due At */
             due_at?: string | null;
-            /**
-             * Job Id
-             * @description Id of the job that reads it; null if there is none.
-             */
+            /** Job Id */
             job_id?: string | null;
             /**
              * Last Extracted Seq
@@ -5873,10 +5323,7 @@ export interface components {
              * @description False when everything was read already.
              */
             scheduled: boolean;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
             /**
              * Status
@@ -5894,15 +5341,12 @@ export interface components {
             /**
              * Since
              * Format: date
-             * @description First day (UTC).
              */
             since: string;
-            /** @description Of all the days together. */
             totals: components["schemas"]["ExtractionFigures"];
             /**
              * Until
              * Format: date
-             * @description Last day (UTC), included.
              */
             until: string;
         };
@@ -5913,25 +5357,16 @@ export interface components {
              * @description From asking whatever reads to the end of the run. An estimate, read from a histogram; null where nothing was timed.
              */
             duration_p50_ms: number | null;
-            /**
-             * Duration P95 Ms
-             * @description The same as `duration_p50_ms`, which 95 of 100 do not exceed.
-             */
+            /** Duration P95 Ms */
             duration_p95_ms: number | null;
-            /**
-             * Failed
-             * @description How many of them failed.
-             */
+            /** Failed */
             failed: number;
             /**
              * Lag P50 Ms
              * @description From storing the first message that a run read to the end of the run. An estimate, read from a histogram; null where nothing was timed.
              */
             lag_p50_ms: number | null;
-            /**
-             * Lag P95 Ms
-             * @description The same as `lag_p50_ms`, which 95 of 100 do not exceed.
-             */
+            /** Lag P95 Ms */
             lag_p95_ms: number | null;
             /**
              * Messages
@@ -5943,10 +5378,7 @@ export interface components {
              * @description Statements that were proposed.
              */
             proposals: number;
-            /**
-             * Runs
-             * @description How many runs there were.
-             */
+            /** Runs */
             runs: number;
         };
         /** ExtractionItem */
@@ -5966,25 +5398,16 @@ export interface components {
              * @description From asking whatever reads to the end of the run. An estimate, read from a histogram; null where nothing was timed.
              */
             duration_p50_ms: number | null;
-            /**
-             * Duration P95 Ms
-             * @description The same as `duration_p50_ms`, which 95 of 100 do not exceed.
-             */
+            /** Duration P95 Ms */
             duration_p95_ms: number | null;
-            /**
-             * Failed
-             * @description How many of them failed.
-             */
+            /** Failed */
             failed: number;
             /**
              * Lag P50 Ms
              * @description From storing the first message that a run read to the end of the run. An estimate, read from a histogram; null where nothing was timed.
              */
             lag_p50_ms: number | null;
-            /**
-             * Lag P95 Ms
-             * @description The same as `lag_p50_ms`, which 95 of 100 do not exceed.
-             */
+            /** Lag P95 Ms */
             lag_p95_ms: number | null;
             /**
              * Messages
@@ -5996,10 +5419,7 @@ export interface components {
              * @description Statements that were proposed.
              */
             proposals: number;
-            /**
-             * Runs
-             * @description How many runs there were.
-             */
+            /** Runs */
             runs: number;
         };
         /**
@@ -6012,20 +5432,14 @@ export interface components {
              * @description Later when more is said before.
              */
             due_at?: string | null;
-            /**
-             * Job Id
-             * @description Id of the job that will read it; null if not scheduled.
-             */
+            /** Job Id */
             job_id?: string | null;
             /**
              * Reason
              * @description Not scheduled: no_user_message, trivial, tool_traffic, hidden, upload_only, stop_word, memory_paused, nothing_new. Scheduled: awaiting_reply, when the assistant's answer would bring it forward.
              */
             reason?: string | null;
-            /**
-             * Scheduled
-             * @description Whether a job will read the session.
-             */
+            /** Scheduled */
             scheduled: boolean;
             /**
              * Signals
@@ -6047,20 +5461,11 @@ export interface components {
              * @description What will read it. `rules/…` is made for conversations and finds little in documents: name a model in the agent's settings for more.
              */
             extractor: string;
-            /**
-             * File Id
-             * @description Id of the file.
-             */
+            /** File Id */
             file_id: string;
-            /**
-             * Job Id
-             * @description Id of the job: see `GET /v1/jobs/{job_id}`.
-             */
+            /** Job Id */
             job_id: string;
-            /**
-             * Passages
-             * @description How many passages will be read.
-             */
+            /** Passages */
             passages: number;
         };
         /**
@@ -6089,14 +5494,10 @@ export interface components {
         FactOutcome: {
             /**
              * Event
-             * @description What was done with it.
              * @enum {string}
              */
             event: "ADD" | "UPDATE" | "SUPERSEDE" | "MERGE" | "DELETE" | "NONE" | "REJECT" | "SKIP";
-            /**
-             * Id
-             * @description Id of the fact in the document.
-             */
+            /** Id */
             id: string;
             /**
              * Memory Id
@@ -6116,23 +5517,16 @@ export interface components {
         FeedbackAdded: {
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Feedback Id
-             * @description Id of the feedback.
-             */
+            /** Feedback Id */
             feedback_id: string;
-            /**
-             * Memory Id
-             * @description Id of the memory.
-             */
+            /** Memory Id */
             memory_id: string;
             /**
              * Rating
-             * @description What is said of the memory.
              * @enum {string}
              */
             rating: "helpful" | "wrong" | "outdated";
@@ -6152,13 +5546,11 @@ export interface components {
         FeedbackCreate: {
             /**
              * Comment
-             * @description Why, in your own words; null without one.
              * @example She moved to Bonn in March.
              */
             comment?: string | null;
             /**
              * Rating
-             * @description What is said of the memory.
              * @enum {string}
              */
             rating: "helpful" | "wrong" | "outdated";
@@ -6170,30 +5562,20 @@ export interface components {
              * @description Id of the key that gave it.
              */
             actor: string | null;
-            /**
-             * Comment
-             * @description Why, in your own words; null without one.
-             */
+            /** Comment */
             comment: string | null;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Feedback Id
-             * @description Id of the feedback.
-             */
+            /** Feedback Id */
             feedback_id: string;
-            /**
-             * Memory Id
-             * @description Id of the memory.
-             */
+            /** Memory Id */
             memory_id: string;
             /**
              * Rating
-             * @description What is said of the memory.
              * @enum {string}
              */
             rating: "helpful" | "wrong" | "outdated";
@@ -6205,10 +5587,7 @@ export interface components {
         };
         /** FeedbackStats */
         FeedbackStats: {
-            /**
-             * By Rating
-             * @description How many there are of each rating.
-             */
+            /** By Rating */
             by_rating: {
                 [key: string]: number;
             };
@@ -6217,10 +5596,7 @@ export interface components {
              * @description Memories it was given on.
              */
             memories: number;
-            /**
-             * Total
-             * @description How many ratings there are.
-             */
+            /** Total */
             total: number;
         };
         /**
@@ -6228,14 +5604,10 @@ export interface components {
          * @description One field that is not valid.
          */
         FieldError: {
-            /**
-             * Detail
-             * @description What is wrong with it.
-             */
+            /** Detail */
             detail: string;
             /**
              * Location
-             * @description Where in the request it is.
              * @example [
              *       "body",
              *       "messages",
@@ -6257,20 +5629,11 @@ export interface components {
              * @description Money by MEMORY_MODEL_PRICES, in its currency; null if a model has no price.
              */
             cost: number | null;
-            /**
-             * Failures
-             * @description Requests that failed.
-             */
+            /** Failures */
             failures: number;
-            /**
-             * Input Tokens
-             * @description Tokens that models read.
-             */
+            /** Input Tokens */
             input_tokens: number;
-            /**
-             * Output Tokens
-             * @description Tokens that models wrote.
-             */
+            /** Output Tokens */
             output_tokens: number;
         };
         /**
@@ -6278,7 +5641,6 @@ export interface components {
          * @description A file that was taken in; a job reads it.
          */
         FileAccepted: {
-            /** @description The file as it is now. */
             file: components["schemas"]["FileRead"];
             /**
              * Job Id
@@ -6287,32 +5649,22 @@ export interface components {
             job_id: string | null;
             /**
              * Outcome
-             * @description What was done with it.
              * @enum {string}
              */
             outcome: "created" | "replaced" | "skipped";
         };
         /** FileDeleted */
         FileDeleted: {
-            /**
-             * Dry Run
-             * @description Whether it was only counted, and nothing was changed.
-             */
+            /** Dry Run */
             dry_run: boolean;
-            /**
-             * File Id
-             * @description Id of the file.
-             */
+            /** File Id */
             file_id: string;
             /**
              * Memories
              * @description Memories that lose their source; they stay.
              */
             memories: number;
-            /**
-             * Passages
-             * @description Passages deleted, or that would be.
-             */
+            /** Passages */
             passages: number;
         };
         /**
@@ -6323,15 +5675,9 @@ export interface components {
          *     }
          */
         FileExtract: {
-            /**
-             * Agent Id
-             * @description The agent that the memories belong to; as the folder when left out.
-             */
+            /** Agent Id */
             agent_id?: string | null;
-            /**
-             * Project Id
-             * @description The project that the memories belong to; as the folder when left out.
-             */
+            /** Project Id */
             project_id?: string | null;
             /**
              * Prompt
@@ -6343,10 +5689,7 @@ export interface components {
              * @description For whom the memories count; as the folder when left out.
              */
             scope?: ("user" | "project" | "agent") | null;
-            /**
-             * User Id
-             * @description Whom the memories are about; as the folder when left out.
-             */
+            /** User Id */
             user_id?: string | null;
         };
         /** FileRead */
@@ -6358,56 +5701,32 @@ export interface components {
             content_type: string;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Creator
-             * @description Id of the key that made it.
-             */
+            /** Creator */
             creator: string | null;
             /**
              * Error Code
              * @description Why it cannot be read: `encrypted`, `no_text`, `malformed`, `encoding`, `too_long`, `too_many_pages`, `too_large`, `timed_out`, `parser_failed`; or that of a job that gave up.
              */
             error_code: string | null;
-            /**
-             * Error Detail
-             * @description The error in a sentence; null without one.
-             */
+            /** Error Detail */
             error_detail: string | null;
-            /**
-             * File Id
-             * @description Id of the file.
-             */
+            /** File Id */
             file_id: string;
-            /**
-             * File Name
-             * @description Its name; a folder has each name once.
-             */
+            /** File Name */
             file_name: string;
-            /**
-             * Folder Id
-             * @description Id of the folder.
-             */
+            /** Folder Id */
             folder_id: string;
-            /**
-             * Job Id
-             * @description Id of the job that reads it; null without one.
-             */
+            /** Job Id */
             job_id: string | null;
-            /**
-             * Metadata
-             * @description Your own data, as it was stored.
-             */
+            /** Metadata */
             metadata: {
                 [key: string]: unknown;
             };
-            /**
-             * Pages
-             * @description How many pages it has; null without pages, or until it is read.
-             */
+            /** Pages */
             pages: number | null;
             /**
              * Parser
@@ -6424,10 +5743,7 @@ export interface components {
              * @description How many there will be; null until the text is read.
              */
             passages_expected: number | null;
-            /**
-             * Sha256
-             * @description SHA-256 of the bytes, in hexadecimal.
-             */
+            /** Sha256 */
             sha256: string;
             /**
              * Size
@@ -6436,25 +5752,18 @@ export interface components {
             size: number;
             /**
              * State
-             * @description How far it is: `completed` can be searched, `error` cannot be read.
              * @enum {string}
              */
             state: "pending" | "parsing" | "embedding" | "completed" | "error";
-            /**
-             * Tags
-             * @description Words to select by.
-             */
+            /** Tags */
             tags: string[];
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * Version
-             * @description Number of the present version, from 1.
-             */
+            /** Version */
             version: number;
         };
         /**
@@ -6466,15 +5775,9 @@ export interface components {
          *     }
          */
         FolderCreate: {
-            /**
-             * Agent Id
-             * @description The agent whose folder it is, for scope agent.
-             */
+            /** Agent Id */
             agent_id?: string | null;
-            /**
-             * Description
-             * @description What it is for, for people; null without one.
-             */
+            /** Description */
             description?: string | null;
             /**
              * Folder Id
@@ -6483,7 +5786,6 @@ export interface components {
             folder_id?: string | null;
             /**
              * Folder Name
-             * @description Its name, for people.
              * @example Manuals
              */
             folder_name: string;
@@ -6495,10 +5797,7 @@ export interface components {
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /**
-             * Project Id
-             * @description The project whose folder it is, for scope project.
-             */
+            /** Project Id */
             project_id?: string | null;
             /**
              * Scope
@@ -6506,38 +5805,23 @@ export interface components {
              * @enum {string}
              */
             scope: "user" | "project" | "agent";
-            /**
-             * User Id
-             * @description Whose folder it is, for scope user.
-             */
+            /** User Id */
             user_id?: string | null;
         };
         /** FolderDeleted */
         FolderDeleted: {
-            /**
-             * Dry Run
-             * @description Whether it was only counted, and nothing was changed.
-             */
+            /** Dry Run */
             dry_run: boolean;
-            /**
-             * Files
-             * @description Files deleted, or that would be.
-             */
+            /** Files */
             files: number;
-            /**
-             * Folder Id
-             * @description Id of the folder.
-             */
+            /** Folder Id */
             folder_id: string;
             /**
              * Memories
              * @description Memories that lose their source; they stay.
              */
             memories: number;
-            /**
-             * Passages
-             * @description Passages deleted, or that would be.
-             */
+            /** Passages */
             passages: number;
         };
         /**
@@ -6547,30 +5831,18 @@ export interface components {
          *     }
          */
         FolderPatch: {
-            /**
-             * Description
-             * @description What it is for, for people; null removes it.
-             */
+            /** Description */
             description?: string | null;
-            /**
-             * Folder Name
-             * @description The new name; null leaves it.
-             */
+            /** Folder Name */
             folder_name?: string | null;
-            /**
-             * Metadata
-             * @description Your own data, in place of all before; null leaves them.
-             */
+            /** Metadata */
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
         };
         /** FolderRead */
         FolderRead: {
-            /**
-             * Agent Id
-             * @description Id of the agent it belongs to, if it belongs to one.
-             */
+            /** Agent Id */
             agent_id: string | null;
             /**
              * Agent Ids
@@ -6580,40 +5852,24 @@ export interface components {
             agent_ids?: string[];
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Creator
-             * @description Id of the key that made it.
-             */
+            /** Creator */
             creator: string | null;
-            /**
-             * Description
-             * @description What it is for, for people; null without one.
-             */
+            /** Description */
             description: string | null;
             /**
              * File Count
-             * @description How many files it has.
              * @default 0
              */
             file_count?: number;
-            /**
-             * Folder Id
-             * @description Id of the folder.
-             */
+            /** Folder Id */
             folder_id: string;
-            /**
-             * Folder Name
-             * @description Its name, for people.
-             */
+            /** Folder Name */
             folder_name: string;
-            /**
-             * Metadata
-             * @description Your own data, as it was stored.
-             */
+            /** Metadata */
             metadata: {
                 [key: string]: unknown;
             };
@@ -6623,37 +5879,24 @@ export interface components {
              * @default 0
              */
             passage_count?: number;
-            /**
-             * Project Id
-             * @description Id of the project it belongs to, if it belongs to one.
-             */
+            /** Project Id */
             project_id: string | null;
             /**
              * Scope
-             * @description For whom it counts.
              * @enum {string}
              */
             scope: "user" | "project" | "agent";
-            /**
-             * Scope Id
-             * @description Id of the user, project, agent or session that `scope` says.
-             */
+            /** Scope Id */
             scope_id: string;
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * User Id
-             * @description Id of the user it belongs to, if it belongs to one.
-             */
+            /** User Id */
             user_id: string | null;
-            /**
-             * Version
-             * @description Number of the present version, from 1; `If-Match` takes it.
-             */
+            /** Version */
             version: number;
         };
         /** ForgettingRead */
@@ -6713,21 +5956,16 @@ export interface components {
         };
         /** ForgettingRunRead */
         ForgettingRunRead: {
-            /**
-             * Dry Run
-             * @description Whether it only shows what would be forgotten.
-             */
+            /** Dry Run */
             dry_run: boolean;
             /**
              * Job Id
              * @description Of the job that does it.
              */
             job_id?: string | null;
-            /** @description What another eviction would archive, compared with the policy in force. */
             shadow?: components["schemas"]["Shadow"] | null;
             /**
              * Steps
-             * @description What each step would forget; empty when a job was ordered.
              * @default []
              */
             steps?: components["schemas"]["StepRead"][];
@@ -6737,10 +5975,7 @@ export interface components {
          * @description Where a fork began; the session it is a fork of may be gone by now.
          */
         ForkOrigin: {
-            /**
-             * Checkpoint Id
-             * @description Id of the checkpoint it was forked at; null if it was at a message.
-             */
+            /** Checkpoint Id */
             checkpoint_id: string | null;
             /**
              * Message Id
@@ -6752,35 +5987,25 @@ export interface components {
              * @description The last message that was copied; numbers are kept.
              */
             sequence_no: number;
-            /**
-             * Session Id
-             * @description Id of the session it is a fork of.
-             */
+            /** Session Id */
             session_id: string;
         };
         /** GraphFound */
         GraphFound: {
-            /**
-             * Entities
-             * @description The entities that the text names.
-             */
+            /** Entities */
             entities: components["schemas"]["EntityShort"][];
             /**
              * Relations
              * @description Theirs, with others too.
              */
             relations: components["schemas"]["RelationRead"][];
-            /**
-             * Truncated
-             * @description There is more: a limit was met.
-             */
+            /** Truncated */
             truncated: boolean;
         };
         /** Health */
         Health: {
             /**
              * Status
-             * @description `ok`: the process answers.
              * @default ok
              * @constant
              */
@@ -6793,10 +6018,7 @@ export interface components {
              * @description Id of the key that did it.
              */
             actor: string | null;
-            /**
-             * After
-             * @description The memory after the change; null when it is gone, or as `before` says.
-             */
+            /** After */
             after: {
                 [key: string]: unknown;
             } | null;
@@ -6809,48 +6031,32 @@ export interface components {
             } | null;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
             /**
              * Event
-             * @description What was done to the memory.
              * @enum {string}
              */
             event: "ADD" | "UPDATE" | "SUPERSEDE" | "MERGE" | "ARCHIVE" | "RESTORE" | "DELETE";
-            /**
-             * History Id
-             * @description Id of the entry of the history.
-             */
+            /** History Id */
             history_id: string;
             /**
              * Job Id
              * @description The job that did it, when it was one.
              */
             job_id: string | null;
-            /**
-             * Memory Id
-             * @description Id of the memory.
-             */
+            /** Memory Id */
             memory_id: string;
-            /**
-             * Reason
-             * @description Why, if that was said.
-             */
+            /** Reason */
             reason: string | null;
-            /**
-             * Version
-             * @description Version of the memory after the change.
-             */
+            /** Version */
             version: number;
         };
         /** Hit */
         Hit: {
-            /**
-             * Agent Id
-             * @description Id of the agent that alone knows it; null if every agent of the user does.
-             */
+            /** Agent Id */
             agent_id: string | null;
             /**
              * Annotations
@@ -6859,15 +6065,9 @@ export interface components {
             annotations?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /**
-             * Attribute
-             * @description What it gives the value of, such as `user.residence`; null unless only one value can hold.
-             */
+            /** Attribute */
             attribute: string | null;
-            /**
-             * Confidence
-             * @description How sure it is, 0 to 1.
-             */
+            /** Confidence */
             confidence: number;
             /**
              * Conflicts With
@@ -6875,69 +6075,40 @@ export interface components {
              * @default []
              */
             conflicts_with?: string[];
-            /**
-             * Content
-             * @description The statement itself.
-             */
+            /** Content */
             content: string;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Creator
-             * @description Id of the key that made it.
-             */
+            /** Creator */
             creator: string | null;
-            /**
-             * Embedding Model
-             * @description The model that made the vector.
-             */
+            /** Embedding Model */
             embedding_model: string;
-            /**
-             * Evidence
-             * @description Ids of the messages that support it.
-             */
+            /** Evidence */
             evidence: string[];
             /**
              * Expected Valid Days
              * @description How long the extractor thought that it would hold, when it could tell.
              */
             expected_valid_days: number | null;
-            /**
-             * Expires At
-             * @description When it stops counting, whatever it says; null for never.
-             */
+            /** Expires At */
             expires_at: string | null;
-            /** @description How it came to its place; null unless the request asked with `explain`. */
             explain?: components["schemas"]["ScoreExplained"] | null;
-            /**
-             * External Id
-             * @description Your own id for it; null without one.
-             */
+            /** External Id */
             external_id: string | null;
-            /**
-             * Last Used At
-             * @description When a query last found it; null for never.
-             */
+            /** Last Used At */
             last_used_at: string | null;
-            /**
-             * Memory Id
-             * @description Id of the memory.
-             */
+            /** Memory Id */
             memory_id: string;
             /**
              * Memory Type
-             * @description What kind of statement it is.
              * @enum {string}
              */
             memory_type: "preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience";
-            /**
-             * Metadata
-             * @description Your own data, as it was stored.
-             */
+            /** Metadata */
             metadata: {
                 [key: string]: unknown;
             };
@@ -6947,10 +6118,7 @@ export interface components {
              * @default []
              */
             newer_conflicts?: string[];
-            /**
-             * Project Id
-             * @description Id of the project it belongs to; null without one.
-             */
+            /** Project Id */
             project_id: string | null;
             /**
              * Relevance
@@ -6969,24 +6137,17 @@ export interface components {
             said_at: string | null;
             /**
              * Scope
-             * @description For whom it counts.
              * @enum {string}
              */
             scope: "session" | "project" | "user" | "agent";
-            /**
-             * Scope Id
-             * @description Id of the user, project, agent or session that `scope` says.
-             */
+            /** Scope Id */
             scope_id: string;
             /**
              * Score
              * @description 0 to 1: what the hits are ordered by, unless a reranker ordered them, whose score is in `explain`. Of hits in conflict the newer comes first.
              */
             score: number;
-            /**
-             * Session Id
-             * @description Id of the session it came from; null if it came from none.
-             */
+            /** Session Id */
             session_id: string | null;
             /**
              * Similarity
@@ -6995,7 +6156,6 @@ export interface components {
             similarity: number | null;
             /**
              * Source
-             * @description Where the statement is from.
              * @enum {string}
              */
             source: "user" | "ai" | "knowledge_base" | "project_resource" | "import";
@@ -7004,15 +6164,9 @@ export interface components {
              * @description When the file or session it was read from was deleted: its source is gone.
              */
             source_deleted_at?: string | null;
-            /**
-             * Source Error
-             * @description The mistake that a correction corrects; null for other types.
-             */
+            /** Source Error */
             source_error: string | null;
-            /**
-             * Source Id
-             * @description Id of what it was read from, such as a session or a file; null without one.
-             */
+            /** Source Id */
             source_id: string | null;
             /**
              * Speaker
@@ -7021,55 +6175,34 @@ export interface components {
             speaker: string | null;
             /**
              * Status
-             * @description `active`: it counts. `archived`: put aside, and may be restored. `superseded`: a newer statement holds instead.
              * @enum {string}
              */
             status: "active" | "archived" | "superseded";
-            /**
-             * Superseded By
-             * @description Id of the memory that replaced it; null if none did.
-             */
+            /** Superseded By */
             superseded_by: string | null;
             /**
              * Tier
-             * @description `short`: for the moment; `long`: to last.
              * @enum {string}
              */
             tier: "short" | "long";
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * Use Count
-             * @description How often a query found it; being shown in a context does not count.
-             */
+            /** Use Count */
             use_count: number;
-            /**
-             * User Id
-             * @description Id of the user it is about, in a project of its author; null for what all users share.
-             */
+            /** User Id */
             user_id: string | null;
-            /**
-             * Valid From
-             * @description From when it holds; null if that is not known.
-             */
+            /** Valid From */
             valid_from: string | null;
-            /**
-             * Valid To
-             * @description Until when it holds; null while no end is known.
-             */
+            /** Valid To */
             valid_to: string | null;
-            /**
-             * Version
-             * @description Number of the present version, from 1; `If-Match` takes it.
-             */
+            /** Version */
             version: number;
             /**
              * Visibility
-             * @description Who reads an item of a project: `public` every user of the tenant, `members` the members of the project, `owner_only` its author.
              * @enum {string}
              */
             visibility: "public" | "members" | "owner_only";
@@ -7112,10 +6245,7 @@ export interface components {
             conflicts: {
                 [key: string]: components["schemas"]["JsonValue"];
             }[];
-            /**
-             * Dry Run
-             * @description Whether it was only checked and counted, and nothing was written.
-             */
+            /** Dry Run */
             dry_run: boolean;
             /**
              * Inserted
@@ -7149,43 +6279,36 @@ export interface components {
         Include: {
             /**
              * Blocks
-             * @description Whether the agent's blocks are wanted.
              * @default true
              */
             blocks?: boolean;
             /**
              * Corrections
-             * @description Whether corrections are wanted.
              * @default true
              */
             corrections?: boolean;
             /**
              * Excerpts
-             * @description Whether pieces of earlier messages are wanted.
              * @default true
              */
             excerpts?: boolean;
             /**
              * Memories
-             * @description Whether memories are wanted.
              * @default true
              */
             memories?: boolean;
             /**
              * Profile
-             * @description Whether the profile is wanted.
              * @default true
              */
             profile?: boolean;
             /**
              * Summary
-             * @description Whether the summary of what left the window is wanted.
              * @default true
              */
             summary?: boolean;
             /**
              * Window
-             * @description Whether the messages of the window are wanted.
              * @default true
              */
             window?: boolean;
@@ -7243,15 +6366,9 @@ export interface components {
          * @description Whether what is remembered goes into this context: profile, corrections and memories.
          */
         InjectionState: {
-            /**
-             * Enabled
-             * @description Whether it does.
-             */
+            /** Enabled */
             enabled: boolean;
-            /**
-             * Off By
-             * @description Who switched it off; null if nobody did.
-             */
+            /** Off By */
             off_by: ("deployment" | "agent" | "session") | null;
         };
         /**
@@ -7287,19 +6404,13 @@ export interface components {
         };
         /** JobRead */
         JobRead: {
-            /**
-             * Agent Id
-             * @description The agent it works for, if it works for one.
-             */
+            /** Agent Id */
             agent_id: string | null;
-            /**
-             * Attempts
-             * @description How often it was begun.
-             */
+            /** Attempts */
             attempts: number;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -7315,39 +6426,21 @@ export interface components {
             deferred_reason: string | null;
             /**
              * Due At
-             * @description When the job may begin, at the earliest.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             due_at: string;
-            /**
-             * Error Code
-             * @description Code of the last failure; null without one.
-             */
+            /** Error Code */
             error_code: string | null;
-            /**
-             * Error Detail
-             * @description The last failure in a sentence; null without one.
-             */
+            /** Error Detail */
             error_detail: string | null;
-            /**
-             * Finished At
-             * @description When it ended; null until then.
-             */
+            /** Finished At */
             finished_at: string | null;
-            /**
-             * Job Id
-             * @description Id of the job.
-             */
+            /** Job Id */
             job_id: string;
-            /**
-             * Kind
-             * @description What it does.
-             */
+            /** Kind */
             kind: string;
-            /**
-             * Max Attempts
-             * @description How often it may be begun before a failure is final.
-             */
+            /** Max Attempts */
             max_attempts: number;
             /**
              * Result
@@ -7361,60 +6454,44 @@ export interface components {
              * @description Whether it was ordered again while it runs.
              */
             run_again: boolean;
-            /**
-             * Session Id
-             * @description The session it works on, if it works on one.
-             */
+            /** Session Id */
             session_id: string | null;
             /**
              * Signals
              * @description What was noticed in the messages of the job.
              */
             signals: string[];
-            /**
-             * Started At
-             * @description When a worker last began it; null before.
-             */
+            /** Started At */
             started_at: string | null;
             /**
              * Status
-             * @description `pending`: it waits. `dead`: it failed for good.
              * @enum {string}
              */
             status: "pending" | "running" | "succeeded" | "dead" | "cancelled";
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * User Id
-             * @description The user it works for, if it works for one.
-             */
+            /** User Id */
             user_id: string | null;
             /**
              * Waiting Since
-             * @description Since when it is pending.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             waiting_since: string;
         };
         /** JobStats */
         JobStats: {
-            /**
-             * By Kind
-             * @description How many of each kind have each status.
-             */
+            /** By Kind */
             by_kind: {
                 [key: string]: {
                     [key: string]: number;
                 };
             };
-            /**
-             * By Status
-             * @description How many have each status.
-             */
+            /** By Status */
             by_status: {
                 [key: string]: number;
             };
@@ -7433,10 +6510,7 @@ export interface components {
              * @description Since when the first of them has been due.
              */
             oldest_due: string | null;
-            /**
-             * Total
-             * @description How many jobs there are.
-             */
+            /** Total */
             total: number;
         };
         JsonValue: unknown;
@@ -7455,20 +6529,15 @@ export interface components {
              * @description Restrict the key to one agent.
              */
             agent_id?: string | null;
-            /**
-             * Expires At
-             * @description When it stops working; null for never.
-             */
+            /** Expires At */
             expires_at?: string | null;
             /**
              * Key Name
-             * @description A name for people; null without one.
              * @example web backend
              */
             key_name?: string | null;
             /**
              * Scopes
-             * @description What the key may do.
              * @default [
              *       "write"
              *     ]
@@ -7482,36 +6551,24 @@ export interface components {
         };
         /** KeyCreated */
         KeyCreated: {
-            /**
-             * Agent Id
-             * @description The agent it is restricted to; null if to none.
-             */
+            /** Agent Id */
             agent_id: string | null;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Expires At
-             * @description When it stops working; null for never.
-             */
+            /** Expires At */
             expires_at: string | null;
             /**
              * Key
              * @description The key itself, shown once; null when an idempotent request is repeated.
              */
             key: string | null;
-            /**
-             * Key Id
-             * @description Id of the key; not the key itself.
-             */
+            /** Key Id */
             key_id: string;
-            /**
-             * Key Name
-             * @description A name for people; null without one.
-             */
+            /** Key Name */
             key_name: string | null;
             /**
              * Key Prefix
@@ -7523,49 +6580,28 @@ export interface components {
              * @description To within some seconds.
              */
             last_used_at: string | null;
-            /**
-             * Revoked At
-             * @description When it was revoked; null if it was not.
-             */
+            /** Revoked At */
             revoked_at: string | null;
-            /**
-             * Scopes
-             * @description What the key may do.
-             */
+            /** Scopes */
             scopes: ("read" | "write" | "admin" | "operator")[];
-            /**
-             * User Id
-             * @description The user it is restricted to; null if to none.
-             */
+            /** User Id */
             user_id: string | null;
         };
         /** KeyRead */
         KeyRead: {
-            /**
-             * Agent Id
-             * @description The agent it is restricted to; null if to none.
-             */
+            /** Agent Id */
             agent_id: string | null;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Expires At
-             * @description When it stops working; null for never.
-             */
+            /** Expires At */
             expires_at: string | null;
-            /**
-             * Key Id
-             * @description Id of the key; not the key itself.
-             */
+            /** Key Id */
             key_id: string;
-            /**
-             * Key Name
-             * @description A name for people; null without one.
-             */
+            /** Key Name */
             key_name: string | null;
             /**
              * Key Prefix
@@ -7577,44 +6613,26 @@ export interface components {
              * @description To within some seconds.
              */
             last_used_at: string | null;
-            /**
-             * Revoked At
-             * @description When it was revoked; null if it was not.
-             */
+            /** Revoked At */
             revoked_at: string | null;
-            /**
-             * Scopes
-             * @description What the key may do.
-             */
+            /** Scopes */
             scopes: ("read" | "write" | "admin" | "operator")[];
-            /**
-             * User Id
-             * @description The user it is restricted to; null if to none.
-             */
+            /** User Id */
             user_id: string | null;
         };
         /** LastRun */
         LastRun: {
             /**
              * Due At
-             * @description When the job may begin, at the earliest.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             due_at: string;
-            /**
-             * Error Code
-             * @description Code of the error it ended with; null without one.
-             */
+            /** Error Code */
             error_code: string | null;
-            /**
-             * Finished At
-             * @description When it ended; null until then.
-             */
+            /** Finished At */
             finished_at: string | null;
-            /**
-             * Job Id
-             * @description Id of the job.
-             */
+            /** Job Id */
             job_id: string;
             /**
              * Result
@@ -7623,15 +6641,9 @@ export interface components {
             result: {
                 [key: string]: unknown;
             } | null;
-            /**
-             * Started At
-             * @description When a worker last began it; null before.
-             */
+            /** Started At */
             started_at: string | null;
-            /**
-             * Status
-             * @description `pending`: it waits. `dead`: it failed for good.
-             */
+            /** Status */
             status: string;
         };
         /**
@@ -7639,15 +6651,9 @@ export interface components {
          * @description Messages that are not shown, first and last included.
          */
         LeftOutRange: {
-            /**
-             * From Sequence No
-             * @description Number of the first.
-             */
+            /** From Sequence No */
             from_sequence_no: number;
-            /**
-             * To Sequence No
-             * @description Number of the last.
-             */
+            /** To Sequence No */
             to_sequence_no: number;
         };
         /**
@@ -7660,15 +6666,9 @@ export interface components {
              * @description Null means none.
              */
             limit: number | null;
-            /**
-             * Remaining
-             * @description What is left of it; null without a limit.
-             */
+            /** Remaining */
             remaining: number | null;
-            /**
-             * Used
-             * @description What was used of it today.
-             */
+            /** Used */
             used: number;
         };
         /**
@@ -7680,7 +6680,6 @@ export interface components {
         MemberPut: {
             /**
              * Role
-             * @description What the member may do; docs/projects.md has the table.
              * @default editor
              * @enum {string}
              */
@@ -7690,31 +6689,24 @@ export interface components {
         MemberRead: {
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Project Id
-             * @description Id of the project.
-             */
+            /** Project Id */
             project_id: string;
             /**
              * Role
-             * @description What the member may do; docs/projects.md has the table.
              * @enum {string}
              */
             role: "owner" | "admin" | "editor" | "viewer";
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * User Id
-             * @description Id of the member.
-             */
+            /** User Id */
             user_id: string;
         };
         /** MemoriesDeleted */
@@ -7724,10 +6716,7 @@ export interface components {
              * @description Memories deleted, or that would be.
              */
             deleted: number;
-            /**
-             * Dry Run
-             * @description Whether it was only counted, and nothing was changed.
-             */
+            /** Dry Run */
             dry_run: boolean;
         };
         /** MemoryAdded */
@@ -7815,13 +6804,11 @@ export interface components {
             read_only?: boolean;
             /**
              * Tags
-             * @description Words to select by.
              * @default []
              */
             tags?: string[];
             /**
              * Value
-             * @description The text that the model sees.
              * @default
              * @example Her name is Ana. She lives in Bonn.
              */
@@ -7841,14 +6828,10 @@ export interface components {
              * @description Private to this agent; every agent of the user when left out.
              */
             agent_id?: string | null;
-            /**
-             * Attribute
-             * @description What it gives the value of, where only one value can hold.
-             */
+            /** Attribute */
             attribute?: string | null;
             /**
              * Confidence
-             * @description How sure it is, 0 to 1.
              * @default 1
              */
             confidence?: number;
@@ -7858,15 +6841,9 @@ export interface components {
              * @default []
              */
             evidence?: string[];
-            /**
-             * Expires At
-             * @description When it stops counting, whatever it says; never when left out.
-             */
+            /** Expires At */
             expires_at?: string | null;
-            /**
-             * External Id
-             * @description Your own id for it, by which lists can be filtered.
-             */
+            /** External Id */
             external_id?: string | null;
             /**
              * Infer
@@ -7876,7 +6853,6 @@ export interface components {
             infer?: boolean;
             /**
              * Memory Type
-             * @description What kind of statement it is.
              * @default fact
              * @enum {string}
              */
@@ -7897,15 +6873,11 @@ export interface components {
             };
             /**
              * On Duplicate
-             * @description What to do with a text that says the same, or nearly so, as a memory there is: refuse it, return that memory, supersede it, or store both.
              * @default reject
              * @enum {string}
              */
             on_duplicate?: "reject" | "return" | "supersede" | "allow";
-            /**
-             * Project Id
-             * @description The project it belongs to; needed for scope project.
-             */
+            /** Project Id */
             project_id?: string | null;
             /**
              * Prompt
@@ -7924,46 +6896,31 @@ export interface components {
             session_id?: string | null;
             /**
              * Source
-             * @description Where the statement is from.
              * @default user
              * @enum {string}
              */
             source?: "user" | "ai" | "knowledge_base" | "project_resource" | "import";
-            /**
-             * Source Error
-             * @description The mistake that a correction corrects.
-             */
+            /** Source Error */
             source_error?: string | null;
-            /**
-             * Source Id
-             * @description Your id of what it was read from.
-             */
+            /** Source Id */
             source_id?: string | null;
             /**
              * Tier
-             * @description `short`: for the moment; `long`: to last.
              * @default long
              * @enum {string}
              */
             tier?: "short" | "long";
-            /**
-             * User Id
-             * @description Whom it is about; the user of a bound key when left out. Left out for scope agent.
-             */
+            /** User Id */
             user_id?: string | null;
             /**
              * Valid From
              * @description From when it holds, ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. With `infer`: when those messages were said that do not say so; then not before 1900, and not later than a day from now.
              */
             valid_from?: string | null;
-            /**
-             * Valid To
-             * @description Until when it holds; no end when left out.
-             */
+            /** Valid To */
             valid_to?: string | null;
             /**
              * Visibility
-             * @description Who reads an item of a project: `public` every user of the tenant, `members` the members of the project, `owner_only` its author.
              * @default members
              * @enum {string}
              */
@@ -7997,12 +6954,10 @@ export interface components {
         MemoryDocument: {
             /**
              * Facts
-             * @description Single statements; each id stands once.
              * @default []
              */
             facts?: components["schemas"]["DocumentFact"][];
             /**
-             * @description Sections on what happened.
              * @default {
              *       "recentMonths": {
              *         "summary": "",
@@ -8021,12 +6976,10 @@ export interface components {
             history?: components["schemas"]["DocumentHistory"];
             /**
              * Lastupdated
-             * @description When the document was last changed.
              * @default
              */
             lastUpdated?: string;
             /**
-             * @description Sections on the user.
              * @default {
              *       "workContext": {
              *         "summary": "",
@@ -8045,7 +6998,6 @@ export interface components {
             user?: components["schemas"]["DocumentUser"];
             /**
              * Version
-             * @description Version of the format.
              * @default 1.0
              * @constant
              */
@@ -8060,17 +7012,13 @@ export interface components {
             by_memory_type: {
                 [key: string]: number;
             };
-            /**
-             * By Status
-             * @description How many memories have each status.
-             */
+            /** By Status */
             by_status: {
                 [key: string]: number;
             };
             /**
              * Day
              * Format: date
-             * @description The day (UTC).
              */
             day: string;
             /**
@@ -8098,17 +7046,13 @@ export interface components {
             by_memory_type: {
                 [key: string]: number;
             };
-            /**
-             * By Status
-             * @description How many memories have each status.
-             */
+            /** By Status */
             by_status: {
                 [key: string]: number;
             };
             /**
              * Day
              * Format: date
-             * @description The day (UTC).
              */
             day: string;
             /** @description Of the whole tenant, counted once a day; null before the first time. */
@@ -8146,25 +7090,16 @@ export interface components {
             filters?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /**
-             * Memory Types
-             * @description Only memories of these types; all when left out.
-             */
+            /** Memory Types */
             memory_types?: ("preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience")[] | null;
-            /**
-             * Scopes
-             * @description Only memories of these scopes; all when left out.
-             */
+            /** Scopes */
             scopes?: ("session" | "project" | "user" | "agent")[] | null;
             /**
              * Threshold
              * @description Leave out what has a lower `similarity` to the query; corrections stay.
              */
             threshold?: number | null;
-            /**
-             * Tier
-             * @description Only memories of this tier; both when left out.
-             */
+            /** Tier */
             tier?: ("short" | "long") | null;
         };
         /**
@@ -8175,45 +7110,21 @@ export interface components {
          *     }
          */
         MemoryPatch: {
-            /**
-             * Attribute
-             * @description What it gives the value of; null empties it.
-             */
+            /** Attribute */
             attribute?: string | null;
-            /**
-             * Confidence
-             * @description How sure it is, 0 to 1; null leaves it.
-             */
+            /** Confidence */
             confidence?: number | null;
-            /**
-             * Content
-             * @description The new text; it goes through the gate again.
-             */
+            /** Content */
             content?: string | null;
-            /**
-             * Evidence
-             * @description Ids of the messages that support it.
-             */
+            /** Evidence */
             evidence?: string[] | null;
-            /**
-             * Expires At
-             * @description When it stops counting; null: never.
-             */
+            /** Expires At */
             expires_at?: string | null;
-            /**
-             * External Id
-             * @description Your own id for it; null empties it.
-             */
+            /** External Id */
             external_id?: string | null;
-            /**
-             * Memory Type
-             * @description The new type; null leaves it.
-             */
+            /** Memory Type */
             memory_type?: ("preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience") | null;
-            /**
-             * Metadata
-             * @description Your own data: at most 16 KiB, 100 keys, 8 levels.
-             */
+            /** Metadata */
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
@@ -8222,53 +7133,26 @@ export interface components {
              * @description Kept in the history.
              */
             reason?: string | null;
-            /**
-             * Source Error
-             * @description The mistake that a correction corrects; null empties it.
-             */
+            /** Source Error */
             source_error?: string | null;
-            /**
-             * Status
-             * @description `archived` puts it aside, `active` brings it back; null leaves it.
-             */
+            /** Status */
             status?: ("active" | "archived") | null;
-            /**
-             * Tier
-             * @description The new tier; null leaves it.
-             */
+            /** Tier */
             tier?: ("short" | "long") | null;
-            /**
-             * Valid From
-             * @description From when it holds; null empties it.
-             */
+            /** Valid From */
             valid_from?: string | null;
-            /**
-             * Valid To
-             * @description Until when it holds; null: no end is known.
-             */
+            /** Valid To */
             valid_to?: string | null;
-            /**
-             * Visibility
-             * @description The new visibility; null leaves it.
-             */
+            /** Visibility */
             visibility?: ("public" | "members" | "owner_only") | null;
         };
         /** MemoryRead */
         MemoryRead: {
-            /**
-             * Agent Id
-             * @description Id of the agent that alone knows it; null if every agent of the user does.
-             */
+            /** Agent Id */
             agent_id: string | null;
-            /**
-             * Attribute
-             * @description What it gives the value of, such as `user.residence`; null unless only one value can hold.
-             */
+            /** Attribute */
             attribute: string | null;
-            /**
-             * Confidence
-             * @description How sure it is, 0 to 1.
-             */
+            /** Confidence */
             confidence: number;
             /**
              * Conflicts With
@@ -8276,67 +7160,39 @@ export interface components {
              * @default []
              */
             conflicts_with?: string[];
-            /**
-             * Content
-             * @description The statement itself.
-             */
+            /** Content */
             content: string;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Creator
-             * @description Id of the key that made it.
-             */
+            /** Creator */
             creator: string | null;
-            /**
-             * Embedding Model
-             * @description The model that made the vector.
-             */
+            /** Embedding Model */
             embedding_model: string;
-            /**
-             * Evidence
-             * @description Ids of the messages that support it.
-             */
+            /** Evidence */
             evidence: string[];
             /**
              * Expected Valid Days
              * @description How long the extractor thought that it would hold, when it could tell.
              */
             expected_valid_days: number | null;
-            /**
-             * Expires At
-             * @description When it stops counting, whatever it says; null for never.
-             */
+            /** Expires At */
             expires_at: string | null;
-            /**
-             * External Id
-             * @description Your own id for it; null without one.
-             */
+            /** External Id */
             external_id: string | null;
-            /**
-             * Last Used At
-             * @description When a query last found it; null for never.
-             */
+            /** Last Used At */
             last_used_at: string | null;
-            /**
-             * Memory Id
-             * @description Id of the memory.
-             */
+            /** Memory Id */
             memory_id: string;
             /**
              * Memory Type
-             * @description What kind of statement it is.
              * @enum {string}
              */
             memory_type: "preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience";
-            /**
-             * Metadata
-             * @description Your own data, as it was stored.
-             */
+            /** Metadata */
             metadata: {
                 [key: string]: unknown;
             };
@@ -8346,10 +7202,7 @@ export interface components {
              * @default []
              */
             newer_conflicts?: string[];
-            /**
-             * Project Id
-             * @description Id of the project it belongs to; null without one.
-             */
+            /** Project Id */
             project_id: string | null;
             /**
              * Reviewed At
@@ -8363,23 +7216,15 @@ export interface components {
             said_at: string | null;
             /**
              * Scope
-             * @description For whom it counts.
              * @enum {string}
              */
             scope: "session" | "project" | "user" | "agent";
-            /**
-             * Scope Id
-             * @description Id of the user, project, agent or session that `scope` says.
-             */
+            /** Scope Id */
             scope_id: string;
-            /**
-             * Session Id
-             * @description Id of the session it came from; null if it came from none.
-             */
+            /** Session Id */
             session_id: string | null;
             /**
              * Source
-             * @description Where the statement is from.
              * @enum {string}
              */
             source: "user" | "ai" | "knowledge_base" | "project_resource" | "import";
@@ -8388,15 +7233,9 @@ export interface components {
              * @description When the file or session it was read from was deleted: its source is gone.
              */
             source_deleted_at?: string | null;
-            /**
-             * Source Error
-             * @description The mistake that a correction corrects; null for other types.
-             */
+            /** Source Error */
             source_error: string | null;
-            /**
-             * Source Id
-             * @description Id of what it was read from, such as a session or a file; null without one.
-             */
+            /** Source Id */
             source_id: string | null;
             /**
              * Speaker
@@ -8405,55 +7244,34 @@ export interface components {
             speaker: string | null;
             /**
              * Status
-             * @description `active`: it counts. `archived`: put aside, and may be restored. `superseded`: a newer statement holds instead.
              * @enum {string}
              */
             status: "active" | "archived" | "superseded";
-            /**
-             * Superseded By
-             * @description Id of the memory that replaced it; null if none did.
-             */
+            /** Superseded By */
             superseded_by: string | null;
             /**
              * Tier
-             * @description `short`: for the moment; `long`: to last.
              * @enum {string}
              */
             tier: "short" | "long";
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * Use Count
-             * @description How often a query found it; being shown in a context does not count.
-             */
+            /** Use Count */
             use_count: number;
-            /**
-             * User Id
-             * @description Id of the user it is about, in a project of its author; null for what all users share.
-             */
+            /** User Id */
             user_id: string | null;
-            /**
-             * Valid From
-             * @description From when it holds; null if that is not known.
-             */
+            /** Valid From */
             valid_from: string | null;
-            /**
-             * Valid To
-             * @description Until when it holds; null while no end is known.
-             */
+            /** Valid To */
             valid_to: string | null;
-            /**
-             * Version
-             * @description Number of the present version, from 1; `If-Match` takes it.
-             */
+            /** Version */
             version: number;
             /**
              * Visibility
-             * @description Who reads an item of a project: `public` every user of the tenant, `members` the members of the project, `owner_only` its author.
              * @enum {string}
              */
             visibility: "public" | "members" | "owner_only";
@@ -8483,7 +7301,6 @@ export interface components {
          * @description A memory as it is again.
          */
         MemoryRestored: {
-            /** @description The memory as it is now. */
             memory: components["schemas"]["MemoryRead"];
             /**
              * Superseded By
@@ -8498,18 +7315,15 @@ export interface components {
              * @description The last hourly count of each day; no item where there is none.
              */
             items: components["schemas"]["MemoryFigures"][];
-            /** @description The count of now. */
             now: components["schemas"]["MemoryFiguresNow"];
             /**
              * Since
              * Format: date
-             * @description First day (UTC).
              */
             since: string;
             /**
              * Until
              * Format: date
-             * @description Last day (UTC), included.
              */
             until: string;
         };
@@ -8543,10 +7357,7 @@ export interface components {
             by_source: {
                 [key: string]: number;
             };
-            /**
-             * By Status
-             * @description How many memories have each status.
-             */
+            /** By Status */
             by_status: {
                 [key: string]: number;
             };
@@ -8564,10 +7375,7 @@ export interface components {
             decisions: {
                 [key: string]: number;
             };
-            /**
-             * Last Saved
-             * @description When the newest memory was saved; null if there is none.
-             */
+            /** Last Saved */
             last_saved: string | null;
             /**
              * Total
@@ -8589,14 +7397,10 @@ export interface components {
             attribute?: string | null;
             /**
              * Confidence
-             * @description How sure it is, 0 to 1.
              * @default 1
              */
             confidence?: number;
-            /**
-             * Content
-             * @description The newer statement.
-             */
+            /** Content */
             content: string;
             /**
              * Evidence
@@ -8604,15 +7408,9 @@ export interface components {
              * @default []
              */
             evidence?: string[];
-            /**
-             * Memory Type
-             * @description Its type; that of the old one when left out.
-             */
+            /** Memory Type */
             memory_type?: ("preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience") | null;
-            /**
-             * Metadata
-             * @description Your own data: at most 16 KiB, 100 keys, 8 levels.
-             */
+            /** Metadata */
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
@@ -8621,28 +7419,19 @@ export interface components {
              * @description Kept in the history.
              */
             reason?: string | null;
-            /**
-             * Source Error
-             * @description The mistake that a correction corrects; null for other types.
-             */
+            /** Source Error */
             source_error?: string | null;
             /**
              * Valid From
              * @description Since when the newer statement holds, now when left out; the old one holds until then, and stays active as long as that lies ahead.
              */
             valid_from?: string | null;
-            /**
-             * Valid To
-             * @description Until when the newer statement holds; no end when left out.
-             */
+            /** Valid To */
             valid_to?: string | null;
         };
         /** MemoryValidated */
         MemoryValidated: {
-            /**
-             * Results
-             * @description What would become of each statement.
-             */
+            /** Results */
             results: components["schemas"]["Outcome"][];
             /**
              * Valid
@@ -8661,15 +7450,9 @@ export interface components {
          * @description Ids of memories that speak of an entity, the newest first.
          */
         MentionPage: {
-            /**
-             * Items
-             * @description Ids of memories, the newest first.
-             */
+            /** Items */
             items: string[];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /**
@@ -8686,20 +7469,11 @@ export interface components {
          *     }
          */
         MessageAppend: {
-            /**
-             * Agent Id
-             * @description The agent of the session, when it is new; must match otherwise.
-             */
+            /** Agent Id */
             agent_id?: string | null;
-            /**
-             * Messages
-             * @description The messages, in their order.
-             */
+            /** Messages */
             messages: components["schemas"]["MessageCreate"][];
-            /**
-             * Project Id
-             * @description The project of the session, when it is new; must match otherwise.
-             */
+            /** Project Id */
             project_id?: string | null;
             /**
              * State
@@ -8713,7 +7487,6 @@ export interface components {
              * @description The version of the state that the patch is for; 0 for none yet.
              */
             state_version?: number | null;
-            /** @description What a provider says of the call that led to these messages. */
             usage?: components["schemas"]["CallUsage"] | null;
             /**
              * User Id
@@ -8739,14 +7512,12 @@ export interface components {
              * @description Messages that were stored before, by their message_id.
              */
             existing: number;
-            /** @description Whether and when the session is read for memories, or why not. */
             extraction: components["schemas"]["ExtractionScheduled"];
             /**
              * Messages
              * @description In the order of the request.
              */
             messages: components["schemas"]["MessageRead"][];
-            /** @description How full the window of a session is. */
             pressure?: components["schemas"]["PressureRead"] | null;
             /**
              * Sensitive
@@ -8755,10 +7526,7 @@ export interface components {
             sensitive: {
                 [key: string]: string[];
             };
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
             /**
              * State Version
@@ -8802,7 +7570,6 @@ export interface components {
             }[] | null;
             /**
              * Content Type
-             * @description What kind of content it is, in a word of yours.
              * @default text
              */
             content_type?: string;
@@ -8819,10 +7586,7 @@ export interface components {
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /**
-             * Name
-             * @description Who speaks, where the role does not say it.
-             */
+            /** Name */
             name?: string | null;
             /**
              * Parent Message Id
@@ -8831,7 +7595,6 @@ export interface components {
             parent_message_id?: string | null;
             /**
              * Role
-             * @description Who says it.
              * @enum {string}
              */
             role: "user" | "assistant" | "system" | "tool";
@@ -8858,32 +7621,19 @@ export interface components {
         MessageDelete: {
             /**
              * Dry Run
-             * @description Only count.
              * @default false
              */
             dry_run?: boolean;
-            /**
-             * Message Ids
-             * @description Ids of the messages to delete; give these or `oldest`.
-             */
+            /** Message Ids */
             message_ids?: string[] | null;
-            /**
-             * Oldest
-             * @description How many to delete, the oldest first; give this or `message_ids`.
-             */
+            /** Oldest */
             oldest?: number | null;
         };
         /** MessageHit */
         MessageHit: {
-            /**
-             * Agent Id
-             * @description Id of the agent it belongs to, if it belongs to one.
-             */
+            /** Agent Id */
             agent_id: string;
-            /**
-             * Content
-             * @description The text; empty where there are only parts or calls.
-             */
+            /** Content */
             content: string;
             /**
              * Content Parts
@@ -8892,45 +7642,29 @@ export interface components {
             content_parts: {
                 [key: string]: unknown;
             }[] | null;
-            /**
-             * Content Type
-             * @description What kind of content it is; `text` unless the append named another.
-             */
+            /** Content Type */
             content_type: string;
             /**
              * Create Time
-             * @description When it was stored.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** @description How a message came to its place. */
             explain?: components["schemas"]["MessageScoreExplained"] | null;
             /**
              * Lexical
              * @description How well its words fit, 0 to 1; null in semantic mode.
              */
             lexical: number | null;
-            /**
-             * Message Id
-             * @description Id of the message.
-             */
+            /** Message Id */
             message_id: string;
-            /**
-             * Metadata
-             * @description Your own data, as it was stored.
-             */
+            /** Metadata */
             metadata: {
                 [key: string]: unknown;
             };
-            /**
-             * Name
-             * @description Who speaks, where the role does not say it; null if that was not given.
-             */
+            /** Name */
             name: string | null;
-            /**
-             * Parent Message Id
-             * @description Id of the message before it on its branch; null at the root.
-             */
+            /** Parent Message Id */
             parent_message_id: string | null;
             /** @description Which piece of the message fits best, of the best 150 hits in hybrid mode; null for a message of one piece. */
             piece: components["schemas"]["HitPiece"] | null;
@@ -8941,7 +7675,6 @@ export interface components {
             relevance: number;
             /**
              * Role
-             * @description Who says it.
              * @enum {string}
              */
             role: "user" | "assistant" | "system" | "tool";
@@ -8967,123 +7700,68 @@ export interface components {
              * @description 0 to 1: what the hits are ordered by; the relevance.
              */
             score: number;
-            /**
-             * Sequence No
-             * @description Its number in the session, from 1, in the order of appending.
-             */
+            /** Sequence No */
             sequence_no: number;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
             /**
              * Similarity
              * @description Cosine of query and message, 0 to 1; null in lexical mode, and for a message without a vector.
              */
             similarity: number | null;
-            /**
-             * Tool Call Id
-             * @description Id of the call that a tool message answers; null for others.
-             */
+            /** Tool Call Id */
             tool_call_id: string | null;
-            /**
-             * Tool Calls
-             * @description Calls of tools that an assistant message makes; null without any.
-             */
+            /** Tool Calls */
             tool_calls: {
                 [key: string]: unknown;
             }[] | null;
-            /**
-             * User Id
-             * @description Id of the user it belongs to, if it belongs to one.
-             */
+            /** User Id */
             user_id: string;
         };
         /** MessageRead */
         MessageRead: {
-            /**
-             * Agent Id
-             * @description Id of the agent it belongs to, if it belongs to one.
-             */
+            /** Agent Id */
             agent_id: string;
-            /**
-             * Content
-             * @description The text; empty where there are only parts or calls.
-             */
+            /** Content */
             content: string;
-            /**
-             * Content Parts
-             * @description Texts, images, audio and files as they were appended; null without any.
-             */
+            /** Content Parts */
             content_parts: {
                 [key: string]: unknown;
             }[] | null;
-            /**
-             * Content Type
-             * @description What kind of content it is; `text` unless the append named another.
-             */
+            /** Content Type */
             content_type: string;
             /**
              * Create Time
-             * @description When it was stored.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Message Id
-             * @description Id of the message.
-             */
+            /** Message Id */
             message_id: string;
-            /**
-             * Metadata
-             * @description Your own data, as it was stored.
-             */
+            /** Metadata */
             metadata: {
                 [key: string]: unknown;
             };
-            /**
-             * Name
-             * @description Who speaks, where the role does not say it; null if that was not given.
-             */
+            /** Name */
             name: string | null;
-            /**
-             * Parent Message Id
-             * @description Id of the message before it on its branch; null at the root.
-             */
+            /** Parent Message Id */
             parent_message_id: string | null;
             /**
              * Role
-             * @description Who says it.
              * @enum {string}
              */
             role: "user" | "assistant" | "system" | "tool";
-            /**
-             * Sequence No
-             * @description Its number in the session, from 1, in the order of appending.
-             */
+            /** Sequence No */
             sequence_no: number;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
-            /**
-             * Tool Call Id
-             * @description Id of the call that a tool message answers; null for others.
-             */
+            /** Tool Call Id */
             tool_call_id: string | null;
-            /**
-             * Tool Calls
-             * @description Calls of tools that an assistant message makes; null without any.
-             */
+            /** Tool Calls */
             tool_calls: {
                 [key: string]: unknown;
             }[] | null;
-            /**
-             * User Id
-             * @description Id of the user it belongs to, if it belongs to one.
-             */
+            /** User Id */
             user_id: string;
         };
         /**
@@ -9121,10 +7799,7 @@ export interface components {
              * @description Messages deleted, or that would be.
              */
             deleted: number;
-            /**
-             * Dry Run
-             * @description Whether it was only counted, and nothing was changed.
-             */
+            /** Dry Run */
             dry_run: boolean;
             /**
              * Message Ids
@@ -9151,34 +7826,23 @@ export interface components {
              * @description All sessions with this agent. Of several ids all must fit.
              */
             agent_id?: string | null;
-            /**
-             * Boosts
-             * @description Weights of this search by name, in place of the built-in ones; 0 switches a signal off. Hybrid mode only. Names: `dense_latin`, `dense_cjk`, `rrf`, `near`, `far`, `adjacent`, `answer`, `session`, `speaker`, `role`, `date`, `when`, `question`, `graph`.
-             */
+            /** Boosts */
             boosts?: {
                 [key: string]: number;
             } | null;
-            /**
-             * Cursor
-             * @description `next_cursor` of the page before.
-             */
+            /** Cursor */
             cursor?: string | null;
             /**
              * Explain
-             * @description Whether every hit says how it came to its place.
              * @default false
              */
             explain?: boolean;
             /**
              * Limit
-             * @description The most hits of a page.
              * @default 100
              */
             limit?: number;
-            /**
-             * Max Tokens
-             * @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is.
-             */
+            /** Max Tokens */
             max_tokens?: number | null;
             /**
              * Mode
@@ -9189,7 +7853,6 @@ export interface components {
             mode?: "semantic" | "lexical" | "hybrid";
             /**
              * Query
-             * @description What is looked for, in words.
              * @example When did she move to Munich?
              */
             query: string;
@@ -9207,10 +7870,7 @@ export interface components {
              *     ]
              */
             roles?: ("user" | "assistant" | "system" | "tool")[];
-            /**
-             * Session Id
-             * @description Only this session.
-             */
+            /** Session Id */
             session_id?: string | null;
             /**
              * Since
@@ -9257,7 +7917,6 @@ export interface components {
             left_out: boolean;
             /**
              * Mode
-             * @description How the search was made: `hybrid`, `semantic` or `lexical`.
              * @enum {string}
              */
             mode: "semantic" | "lexical" | "hybrid";
@@ -9285,50 +7944,29 @@ export interface components {
          *     included, and `content_parts` has only those that are no text.
          */
         MessageSlice: {
-            /**
-             * Agent Id
-             * @description Id of the agent it belongs to, if it belongs to one.
-             */
+            /** Agent Id */
             agent_id: string;
-            /**
-             * Content
-             * @description The text; empty where there are only parts or calls.
-             */
+            /** Content */
             content: string;
-            /**
-             * Content Parts
-             * @description Texts, images, audio and files as they were appended; null without any.
-             */
+            /** Content Parts */
             content_parts: {
                 [key: string]: unknown;
             }[] | null;
-            /**
-             * Content Type
-             * @description What kind of content it is; `text` unless the append named another.
-             */
+            /** Content Type */
             content_type: string;
             /**
              * Create Time
-             * @description When it was stored.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Message Id
-             * @description Id of the message.
-             */
+            /** Message Id */
             message_id: string;
-            /**
-             * Metadata
-             * @description Your own data, as it was stored.
-             */
+            /** Metadata */
             metadata: {
                 [key: string]: unknown;
             };
-            /**
-             * Name
-             * @description Who speaks, where the role does not say it; null if that was not given.
-             */
+            /** Name */
             name: string | null;
             /**
              * Next Offset
@@ -9340,36 +7978,20 @@ export interface components {
              * @description Where `content` begins in the text.
              */
             offset: number;
-            /**
-             * Parent Message Id
-             * @description Id of the message before it on its branch; null at the root.
-             */
+            /** Parent Message Id */
             parent_message_id: string | null;
             /**
              * Role
-             * @description Who says it.
              * @enum {string}
              */
             role: "user" | "assistant" | "system" | "tool";
-            /**
-             * Sequence No
-             * @description Its number in the session, from 1, in the order of appending.
-             */
+            /** Sequence No */
             sequence_no: number;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
-            /**
-             * Tool Call Id
-             * @description Id of the call that a tool message answers; null for others.
-             */
+            /** Tool Call Id */
             tool_call_id: string | null;
-            /**
-             * Tool Calls
-             * @description Calls of tools that an assistant message makes; null without any.
-             */
+            /** Tool Calls */
             tool_calls: {
                 [key: string]: unknown;
             }[] | null;
@@ -9378,18 +8000,12 @@ export interface components {
              * @description Characters of the whole text.
              */
             total_length: number;
-            /**
-             * User Id
-             * @description Id of the user it belongs to, if it belongs to one.
-             */
+            /** User Id */
             user_id: string;
         };
         /** ModelRead */
         ModelRead: {
-            /**
-             * Model
-             * @description Name of the model.
-             */
+            /** Model */
             model: string;
             /** @description Null if MEMORY_MODEL_PRICES has none. */
             price: components["schemas"]["PriceRead"] | null;
@@ -9410,25 +8026,16 @@ export interface components {
         };
         /** NeighbourRead */
         NeighbourRead: {
-            /**
-             * Entity Id
-             * @description Id of the entity.
-             */
+            /** Entity Id */
             entity_id: string;
-            /**
-             * Entity Type
-             * @description What it is: person, organization, place …
-             */
+            /** Entity Type */
             entity_type: string;
             /**
              * Hops
              * @description Steps from where the walk began.
              */
             hops: number;
-            /**
-             * Name
-             * @description Its name.
-             */
+            /** Name */
             name: string;
         };
         /**
@@ -9436,15 +8043,9 @@ export interface components {
          * @description What is around, the nearest first, and the relations among all of it.
          */
         Neighbours: {
-            /**
-             * Entities
-             * @description What was reached, the nearest first.
-             */
+            /** Entities */
             entities: components["schemas"]["NeighbourRead"][];
-            /**
-             * Relations
-             * @description The relations among all of it.
-             */
+            /** Relations */
             relations: components["schemas"]["RelationRead"][];
             /**
              * Truncated
@@ -9469,7 +8070,6 @@ export interface components {
             decision_id?: string | null;
             /**
              * Event
-             * @description What was done, or would be: `NONE` nothing, as it was known; `REJECT` the gate refused it; `SKIP` it is of a role from which nothing is remembered.
              * @enum {string}
              */
             event: "ADD" | "UPDATE" | "SUPERSEDE" | "MERGE" | "DELETE" | "NONE" | "REJECT" | "SKIP";
@@ -9478,12 +8078,8 @@ export interface components {
              * @description Which message of the request; with infer, which proposal, and behind them one for each message that led to none, its number in `figures.message`.
              */
             index: number;
-            /** @description The memory as it is now; null if there is none to show. */
             memory?: components["schemas"]["MemoryRead"] | null;
-            /**
-             * Memory Id
-             * @description Id of the memory it led to; null if it led to none.
-             */
+            /** Memory Id */
             memory_id?: string | null;
             /**
              * Previous
@@ -9497,7 +8093,6 @@ export interface components {
             reason?: string | null;
             /**
              * Reasons
-             * @description The rules that were broken.
              * @default []
              */
             reasons?: components["schemas"]["Reason"][];
@@ -9515,431 +8110,233 @@ export interface components {
         };
         /** Page[AgentRead] */
         Page_AgentRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["AgentRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[ApprovalRead] */
         Page_ApprovalRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["ApprovalRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[BlockHistoryRead] */
         Page_BlockHistoryRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["BlockHistoryRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[BlockRead] */
         Page_BlockRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["BlockRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[ChangeListed] */
         Page_ChangeListed_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["ChangeListed"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[CheckpointRead] */
         Page_CheckpointRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["CheckpointRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[DecisionRead] */
         Page_DecisionRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["DecisionRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[DeliveryRead] */
         Page_DeliveryRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["DeliveryRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[EntityRead] */
         Page_EntityRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["EntityRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[ErasureRead] */
         Page_ErasureRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["ErasureRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[EvaluationRead] */
         Page_EvaluationRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["EvaluationRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[FeedbackRead] */
         Page_FeedbackRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["FeedbackRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[FileRead] */
         Page_FileRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["FileRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[FolderRead] */
         Page_FolderRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["FolderRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[HistoryRead] */
         Page_HistoryRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["HistoryRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[InjectedContextRead] */
         Page_InjectedContextRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["InjectedContextRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[JobRead] */
         Page_JobRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["JobRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[KeyRead] */
         Page_KeyRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["KeyRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[MemberRead] */
         Page_MemberRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["MemberRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[MemoryRead] */
         Page_MemoryRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["MemoryRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[MessageRead] */
         Page_MessageRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["MessageRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[PassageRead] */
         Page_PassageRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["PassageRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[ProfileChangeRead] */
         Page_ProfileChangeRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["ProfileChangeRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[ProjectItemRead] */
         Page_ProjectItemRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["ProjectItemRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[ProjectRead] */
         Page_ProjectRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["ProjectRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[RelationRead] */
         Page_RelationRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["RelationRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[RunRead] */
         Page_RunRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["RunRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[SessionRead] */
         Page_SessionRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["SessionRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[SnapshotRead] */
         Page_SnapshotRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["SnapshotRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[SummaryRead] */
         Page_SummaryRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["SummaryRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[TenantRead] */
         Page_TenantRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["TenantRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[UserRead] */
         Page_UserRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["UserRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /** Page[WebhookRead] */
         Page_WebhookRead_: {
-            /**
-             * Items
-             * @description The rows of this page, in the order of the list.
-             */
+            /** Items */
             items: components["schemas"]["WebhookRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /**
@@ -9959,7 +8356,6 @@ export interface components {
             dropped: number;
             /**
              * Name
-             * @description Which part it is.
              * @enum {string}
              */
             name: "instructions" | "profile" | "blocks" | "summary" | "corrections" | "memories" | "passages" | "excerpts" | "left_out" | "window";
@@ -9978,10 +8374,7 @@ export interface components {
              * @description With render parts alone.
              */
             text?: string | null;
-            /**
-             * Tokens
-             * @description What it takes.
-             */
+            /** Tokens */
             tokens: number;
         };
         /**
@@ -10023,7 +8416,6 @@ export interface components {
             folder_ids?: string[] | null;
             /**
              * Limit
-             * @description The most passages.
              * @default 5
              */
             limit?: number;
@@ -10035,48 +8427,26 @@ export interface components {
         };
         /** PassageHit */
         PassageHit: {
-            /**
-             * Content
-             * @description The text of the passage.
-             */
+            /** Content */
             content: string;
             /**
              * Create Time
-             * @description When it is from.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Creator
-             * @description Id of the key that made it.
-             */
+            /** Creator */
             creator: string | null;
-            /**
-             * End Char
-             * @description Where it ends in the text of its file, in characters; null without one.
-             */
+            /** End Char */
             end_char: number | null;
-            /** @description Why a passage has its rank. */
             explain?: components["schemas"]["PassageScoreExplained"] | null;
-            /**
-             * File Id
-             * @description Id of the file it is from; null for a text that was put into the folder by itself.
-             */
+            /** File Id */
             file_id: string | null;
-            /**
-             * File Name
-             * @description Name of the file; null without one.
-             */
+            /** File Name */
             file_name: string | null;
-            /**
-             * Folder Id
-             * @description Id of the folder it is in.
-             */
+            /** Folder Id */
             folder_id: string;
-            /**
-             * Folder Name
-             * @description Name of the folder.
-             */
+            /** Folder Name */
             folder_name: string;
             /**
              * Lexical
@@ -10093,10 +8463,7 @@ export interface components {
              * @description From 1, the one it stands on; null without pages.
              */
             page: number | null;
-            /**
-             * Passage Id
-             * @description Id of the passage.
-             */
+            /** Passage Id */
             passage_id: string;
             /**
              * Relevance
@@ -10113,15 +8480,9 @@ export interface components {
              * @description Cosine of query and passage, where compared.
              */
             similarity: number | null;
-            /**
-             * Start Char
-             * @description Where it begins in the text of its file, in characters; null without one.
-             */
+            /** Start Char */
             start_char: number | null;
-            /**
-             * Tags
-             * @description Words to select by.
-             */
+            /** Tags */
             tags: string[];
         };
         /** PassageHits */
@@ -10170,36 +8531,21 @@ export interface components {
         };
         /** PassageRead */
         PassageRead: {
-            /**
-             * Content
-             * @description The text of the passage.
-             */
+            /** Content */
             content: string;
             /**
              * Create Time
-             * @description When it is from.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Creator
-             * @description Id of the key that made it.
-             */
+            /** Creator */
             creator: string | null;
-            /**
-             * End Char
-             * @description Where it ends in the text of its file, in characters; null without one.
-             */
+            /** End Char */
             end_char: number | null;
-            /**
-             * File Id
-             * @description Id of the file it is from; null for a text that was put into the folder by itself.
-             */
+            /** File Id */
             file_id: string | null;
-            /**
-             * Folder Id
-             * @description Id of the folder it is in.
-             */
+            /** Folder Id */
             folder_id: string;
             /**
              * Ordinal
@@ -10211,20 +8557,11 @@ export interface components {
              * @description From 1, the one it stands on; null without pages.
              */
             page: number | null;
-            /**
-             * Passage Id
-             * @description Id of the passage.
-             */
+            /** Passage Id */
             passage_id: string;
-            /**
-             * Start Char
-             * @description Where it begins in the text of its file, in characters; null without one.
-             */
+            /** Start Char */
             start_char: number | null;
-            /**
-             * Tags
-             * @description Words to select by.
-             */
+            /** Tags */
             tags: string[];
         };
         /**
@@ -10232,15 +8569,9 @@ export interface components {
          * @description The passages that a text became, in its order.
          */
         PassagesAdded: {
-            /**
-             * Embedding Model
-             * @description The model that made the vector.
-             */
+            /** Embedding Model */
             embedding_model: string;
-            /**
-             * Items
-             * @description The passages, in the order of the text.
-             */
+            /** Items */
             items: components["schemas"]["PassageRead"][];
         };
         /**
@@ -10248,27 +8579,15 @@ export interface components {
          * @description Why a passage has its rank.
          */
         PassageScoreExplained: {
-            /**
-             * Boosts
-             * @description What each signal added, in hybrid mode.
-             */
+            /** Boosts */
             boosts: {
                 [key: string]: number;
             };
-            /**
-             * Cosine
-             * @description Of query and passage, where compared.
-             */
+            /** Cosine */
             cosine: number | null;
-            /**
-             * Fused
-             * @description What the signals together gave, 0 to 1.
-             */
+            /** Fused */
             fused: number;
-            /**
-             * Lexical
-             * @description How well its words fit, 0 to 1; null in semantic mode.
-             */
+            /** Lexical */
             lexical: number | null;
         };
         /**
@@ -10302,7 +8621,6 @@ export interface components {
             cursor?: string | null;
             /**
              * Explain
-             * @description Whether every hit says how it came to its place.
              * @default false
              */
             explain?: boolean;
@@ -10313,14 +8631,10 @@ export interface components {
             folder_ids?: string[] | null;
             /**
              * Limit
-             * @description The most hits of a page.
              * @default 5
              */
             limit?: number;
-            /**
-             * Max Tokens
-             * @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is.
-             */
+            /** Max Tokens */
             max_tokens?: number | null;
             /**
              * Mode
@@ -10347,7 +8661,6 @@ export interface components {
             tags?: string[];
             /**
              * Tags Match
-             * @description Whether a passage must have any of `tags`, or all.
              * @default any
              * @enum {string}
              */
@@ -10360,15 +8673,9 @@ export interface components {
         };
         /** PathRead */
         PathRead: {
-            /**
-             * Entities
-             * @description The entities along the path, in order.
-             */
+            /** Entities */
             entities: components["schemas"]["EntityShort"][];
-            /**
-             * Relations
-             * @description The relations between them, in order.
-             */
+            /** Relations */
             relations: components["schemas"]["RelationRead"][];
         };
         /**
@@ -10376,23 +8683,14 @@ export interface components {
          * @description The shortest paths; none leads through one entity twice.
          */
         Paths: {
-            /**
-             * Paths
-             * @description The paths, the shortest first.
-             */
+            /** Paths */
             paths: components["schemas"]["PathRead"][];
-            /**
-             * Truncated
-             * @description There is more: a limit was met.
-             */
+            /** Truncated */
             truncated: boolean;
         };
         /** PendingWrite */
         PendingWrite: {
-            /**
-             * Channel
-             * @description Name of the channel that is written to.
-             */
+            /** Channel */
             channel: string;
             /**
              * Chunks
@@ -10419,10 +8717,7 @@ export interface components {
         };
         /** PendingWriteRead */
         PendingWriteRead: {
-            /**
-             * Channel
-             * @description Name of the channel that is written to.
-             */
+            /** Channel */
             channel: string;
             /**
              * Chunks
@@ -10435,74 +8730,37 @@ export interface components {
              * @example gA==
              */
             data: string;
-            /**
-             * Index
-             * @description Place among the writes of the task.
-             */
+            /** Index */
             index: number;
-            /**
-             * Task Id
-             * @description LangGraph's id of the task.
-             */
+            /** Task Id */
             task_id: string;
-            /**
-             * Task Path
-             * @description LangGraph's path of the task; empty without one.
-             */
+            /** Task Path */
             task_path: string;
-            /**
-             * Type
-             * @description What the serializer calls it, such as `msgpack`.
-             */
+            /** Type */
             type: string;
         };
         /** PolicyRead */
         PolicyRead: {
-            /**
-             * Checkpoint Retention Days
-             * @description Days for which archived checkpoints and snapshots stay; 0 without limit.
-             */
+            /** Checkpoint Retention Days */
             checkpoint_retention_days: number;
-            /**
-             * Decay Below
-             * @description Hybrid score below which extracted memories fade; 0 for never.
-             */
+            /** Decay Below */
             decay_below: number;
-            /**
-             * Enabled
-             * @description False: nothing is forgotten automatically.
-             */
+            /** Enabled */
             enabled: boolean;
             /**
              * Eviction
-             * @description What goes first beyond `max_facts`.
              * @enum {string}
              */
             eviction: "confidence" | "hybrid";
-            /**
-             * Max Facts
-             * @description Extracted memories of one user that stay; 0 for no bound.
-             */
+            /** Max Facts */
             max_facts: number;
-            /**
-             * Message Retention Days
-             * @description Days for which messages are kept after extraction; 0 without limit.
-             */
+            /** Message Retention Days */
             message_retention_days: number;
-            /**
-             * Source Deleted Days
-             * @description Days for which memories outlive the file they were read from.
-             */
+            /** Source Deleted Days */
             source_deleted_days: number;
-            /**
-             * Superseded Days
-             * @description Days for which superseded memories can be searched; 0 without limit.
-             */
+            /** Superseded Days */
             superseded_days: number;
-            /**
-             * With Session
-             * @description True: what was extracted in a session goes when the session is deleted.
-             */
+            /** With Session */
             with_session: boolean;
         };
         /**
@@ -10510,10 +8768,7 @@ export interface components {
          * @description How full the window of a session is.
          */
         PressureRead: {
-            /**
-             * Budget Tokens
-             * @description Tokens that the window may hold, by its policy.
-             */
+            /** Budget Tokens */
             budget_tokens: number;
             /**
              * Compaction Job Id
@@ -10528,7 +8783,6 @@ export interface components {
             counter: string;
             /**
              * Level
-             * @description `ok`, `warn` from the policy's `warn` on, `flush` from its `flush` on, when the session is compacted.
              * @enum {string}
              */
             level: "ok" | "warn" | "flush";
@@ -10553,15 +8807,9 @@ export interface components {
          * @description Of a million tokens.
          */
         PriceRead: {
-            /**
-             * Input
-             * @description Price of a million tokens that it reads.
-             */
+            /** Input */
             input: number;
-            /**
-             * Output
-             * @description Price of a million tokens that it writes.
-             */
+            /** Output */
             output: number;
         };
         /**
@@ -10574,40 +8822,23 @@ export interface components {
              * @description Stable: branch on this.
              */
             code: string;
-            /**
-             * Detail
-             * @description What is wrong, and what to do, for people.
-             */
+            /** Detail */
             detail: string;
-            /**
-             * Errors
-             * @description Which fields are not valid; null unless fields are.
-             */
+            /** Errors */
             errors?: components["schemas"]["FieldError"][] | null;
             /**
              * Instance
-             * @description Path of the request.
              * @example /v1/users/ana
              */
             instance: string;
-            /**
-             * Request Id
-             * @description Id of the request, as in the logs.
-             */
+            /** Request Id */
             request_id: string;
-            /**
-             * Status
-             * @description The HTTP status.
-             */
+            /** Status */
             status: number;
-            /**
-             * Title
-             * @description The kind of problem in a few words.
-             */
+            /** Title */
             title: string;
             /**
              * Type
-             * @description What kind of problem it is, as a path.
              * @example /problems/user_not_found
              */
             type: string;
@@ -10616,18 +8847,12 @@ export interface components {
         };
         /** ProcessorList */
         ProcessorList: {
-            /**
-             * Items
-             * @description The processors that are installed.
-             */
+            /** Items */
             items: components["schemas"]["ProcessorRead"][];
         };
         /** ProcessorRead */
         ProcessorRead: {
-            /**
-             * Name
-             * @description Name of the processor, as `config.processors` has it.
-             */
+            /** Name */
             name: string;
             /**
              * On Error
@@ -10656,42 +8881,26 @@ export interface components {
              * @description Id of the key that did it.
              */
             actor: string | null;
-            /**
-             * After
-             * @description The value after; null if there is none.
-             */
+            /** After */
             after: unknown | null;
-            /**
-             * Before
-             * @description The value before; null if there was none.
-             */
+            /** Before */
             before: unknown | null;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
             /**
              * Event
-             * @description `SET` to a value, or `REMOVE`.
              * @enum {string}
              */
             event: "SET" | "REMOVE";
-            /**
-             * History Id
-             * @description Id of the entry of the history.
-             */
+            /** History Id */
             history_id: string;
-            /**
-             * Job Id
-             * @description Id of the job that did it; null for a request.
-             */
+            /** Job Id */
             job_id: string | null;
-            /**
-             * Memory Ids
-             * @description The memories that the new value was derived from.
-             */
+            /** Memory Ids */
             memory_ids: string[];
             /**
              * Origin
@@ -10699,14 +8908,10 @@ export interface components {
              * @enum {string}
              */
             origin: "user" | "derived";
-            /**
-             * Reason
-             * @description Why, if that was said.
-             */
+            /** Reason */
             reason: string | null;
             /**
              * Slot
-             * @description Name of the value.
              * @example attributes.profession
              */
             slot: string;
@@ -10721,14 +8926,12 @@ export interface components {
          * @description Profiles as an agent would see them in a context.
          */
         ProfileContextRead: {
-            /** @description The project's profile; null if the request named no project. */
             project?: components["schemas"]["ProjectProfileRead"] | null;
             /**
              * Text
              * @description Escaped, one line per value; empty when nothing is known.
              */
             text: string;
-            /** @description The user's profile. */
             user: components["schemas"]["UserProfileRead"];
         };
         /**
@@ -10738,14 +8941,11 @@ export interface components {
         ProfileJob: {
             /**
              * Due At
-             * @description When the job may begin, at the earliest.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             due_at: string;
-            /**
-             * Job Id
-             * @description Id of the job: see `GET /v1/jobs/{job_id}`.
-             */
+            /** Job Id */
             job_id: string;
             /**
              * Status
@@ -10756,63 +8956,30 @@ export interface components {
         };
         /** ProfileSections */
         ProfileSections: {
-            /**
-             * Earlier Context
-             * @description What happened before that.
-             */
+            /** Earlier Context */
             earlier_context?: string | null;
-            /**
-             * Long Term Background
-             * @description What has held for long.
-             */
+            /** Long Term Background */
             long_term_background?: string | null;
-            /**
-             * Personal Context
-             * @description What is known of the user's life.
-             */
+            /** Personal Context */
             personal_context?: string | null;
-            /**
-             * Recent Months
-             * @description What happened in the last months.
-             */
+            /** Recent Months */
             recent_months?: string | null;
-            /**
-             * Top Of Mind
-             * @description What occupies the user at present.
-             */
+            /** Top Of Mind */
             top_of_mind?: string | null;
-            /**
-             * Work Context
-             * @description What the user works on, and with whom.
-             */
+            /** Work Context */
             work_context?: string | null;
         };
         /** ProjectAttributes */
         ProjectAttributes: {
-            /**
-             * Constraints
-             * @description What limits it.
-             */
+            /** Constraints */
             constraints?: string[] | null;
-            /**
-             * Current Phase
-             * @description Where it stands.
-             */
+            /** Current Phase */
             current_phase?: string | null;
-            /**
-             * Project Goal
-             * @description What the project is for.
-             */
+            /** Project Goal */
             project_goal?: string | null;
-            /**
-             * Team Conventions
-             * @description How the team works.
-             */
+            /** Team Conventions */
             team_conventions?: string[] | null;
-            /**
-             * Tech Stack
-             * @description What it is built with.
-             */
+            /** Tech Stack */
             tech_stack?: string[] | null;
         };
         /**
@@ -10824,10 +8991,7 @@ export interface components {
          *     }
          */
         ProjectCreate: {
-            /**
-             * Description
-             * @description What it is for, for people; null without one.
-             */
+            /** Description */
             description?: string | null;
             /**
              * Metadata
@@ -10849,7 +9013,6 @@ export interface components {
             project_id?: string | null;
             /**
              * Project Name
-             * @description Its name, for people.
              * @example Payments
              */
             project_name: string;
@@ -10861,24 +9024,20 @@ export interface components {
         ProjectItemRead: {
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Memory Id
-             * @description Id of the memory.
-             */
+            /** Memory Id */
             memory_id: string;
             /**
              * Status
-             * @description Whether it is active, archived or superseded.
              * @enum {string}
              */
             status: "active" | "archived" | "superseded";
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
@@ -10889,7 +9048,6 @@ export interface components {
             user_id: string | null;
             /**
              * Visibility
-             * @description Who reads an item of a project: `public` every user of the tenant, `members` the members of the project, `owner_only` its author.
              * @enum {string}
              */
             visibility: "public" | "members" | "owner_only";
@@ -10901,22 +9059,13 @@ export interface components {
          *     }
          */
         ProjectPatch: {
-            /**
-             * Description
-             * @description What it is for, for people; null removes it.
-             */
+            /** Description */
             description?: string | null;
-            /**
-             * Metadata
-             * @description Your own data, in place of all before; null leaves them.
-             */
+            /** Metadata */
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /**
-             * Project Name
-             * @description The new name; null leaves it.
-             */
+            /** Project Name */
             project_name?: string | null;
         };
         /**
@@ -10932,48 +9081,31 @@ export interface components {
          *     }
          */
         ProjectProfilePatch: {
-            /**
-             * @description Single values by name.
-             * @default {}
-             */
+            /** @default {} */
             attributes?: components["schemas"]["ProjectAttributes"];
-            /**
-             * Key Decisions
-             * @description The decisions that shape the project; null or an empty list gives them back to jobs.
-             */
+            /** Key Decisions */
             key_decisions?: components["schemas"]["Decision"][] | null;
         };
         /** ProjectProfileRead */
         ProjectProfileRead: {
             /**
              * Attributes
-             * @description Single values by name.
              * @default {}
              */
             attributes?: {
                 [key: string]: components["schemas"]["ValueRead"];
             };
-            /**
-             * Create Time
-             * @description When its first value was written; null while there is none.
-             */
+            /** Create Time */
             create_time?: string | null;
             /**
              * Derived Until
              * @description Up to which change of a memory a job has read.
              */
             derived_until?: string | null;
-            /** @description The decisions that shape the project; null while there are none. */
             key_decisions?: components["schemas"]["ValueRead"] | null;
-            /**
-             * Project Id
-             * @description Id of the project.
-             */
+            /** Project Id */
             project_id: string;
-            /**
-             * Update Time
-             * @description When it was last changed; null while there is nothing in it.
-             */
+            /** Update Time */
             update_time?: string | null;
             /**
              * Version
@@ -10985,47 +9117,29 @@ export interface components {
         ProjectRead: {
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Creator
-             * @description Id of the key that made it.
-             */
+            /** Creator */
             creator: string | null;
-            /**
-             * Description
-             * @description What it is for, for people; null without one.
-             */
+            /** Description */
             description: string | null;
-            /**
-             * Metadata
-             * @description Your own data, as it was stored.
-             */
+            /** Metadata */
             metadata: {
                 [key: string]: unknown;
             };
-            /**
-             * Project Id
-             * @description Id of the project.
-             */
+            /** Project Id */
             project_id: string;
-            /**
-             * Project Name
-             * @description Its name, for people.
-             */
+            /** Project Name */
             project_name: string;
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * Version
-             * @description Number of the present version, from 1; `If-Match` takes it.
-             */
+            /** Version */
             version: number;
         };
         /**
@@ -11058,39 +9172,25 @@ export interface components {
              * @description Who was an owner and is an admin now.
              */
             former_owners: string[];
-            /**
-             * Owner Id
-             * @description Id of the user who is the owner now.
-             */
+            /** Owner Id */
             owner_id: string;
-            /**
-             * Project Id
-             * @description Id of the project.
-             */
+            /** Project Id */
             project_id: string;
         };
         /** Readiness */
         Readiness: {
-            /**
-             * Embedding Model
-             * @description The model that embeds what is stored.
-             */
+            /** Embedding Model */
             embedding_model: string;
-            /**
-             * Memory Enabled
-             * @description Whether memory is switched on in this deployment.
-             */
+            /** Memory Enabled */
             memory_enabled: boolean;
             /**
              * Status
-             * @description `ok`: the process answers.
              * @default ok
              * @constant
              */
             status?: "ok";
             /**
              * Writes
-             * @description Whether anything can be written, or why not; what reads is answered all the same.
              * @enum {string}
              */
             writes: "ok" | "database_read_only" | "database_disk_full";
@@ -11102,18 +9202,13 @@ export interface components {
         Reason: {
             /**
              * Code
-             * @description Name of the rule; branch on this.
              * @example too_short
              */
             code: string;
-            /**
-             * Detail
-             * @description The rule in a sentence, for people.
-             */
+            /** Detail */
             detail: string;
             /**
              * Figures
-             * @description Numbers and names that belong to it, such as a limit.
              * @default {}
              */
             figures?: {
@@ -11137,24 +9232,17 @@ export interface components {
             deleted: {
                 [key: string]: number;
             };
-            /**
-             * Dry Run
-             * @description Whether it was only counted, and nothing was changed.
-             */
+            /** Dry Run */
             dry_run: boolean;
             /**
              * Erasure Id
              * @description Of the receipt that stays; none of a dry run.
              */
             erasure_id?: string | null;
-            /**
-             * Id
-             * @description Id of what was erased, or would be.
-             */
+            /** Id */
             id: string;
             /**
              * Kind
-             * @description What was erased, or would be.
              * @enum {string}
              */
             kind: "agent" | "user" | "project" | "session";
@@ -11169,24 +9257,18 @@ export interface components {
             /**
              * Since
              * Format: date
-             * @description First day (UTC).
              */
             since: string;
-            /** @description Of all the days together. */
             totals: components["schemas"]["RefusalFigures"];
             /**
              * Until
              * Format: date
-             * @description Last day (UTC), included.
              */
             until: string;
         };
         /** RefusalFigures */
         RefusalFigures: {
-            /**
-             * Accepted
-             * @description Verdicts that accepted.
-             */
+            /** Accepted */
             accepted: number;
             /**
              * By Code
@@ -11195,18 +9277,12 @@ export interface components {
             by_code: {
                 [key: string]: number;
             };
-            /**
-             * Rejected
-             * @description Verdicts that refused.
-             */
+            /** Rejected */
             rejected: number;
         };
         /** RefusalItem */
         RefusalItem: {
-            /**
-             * Accepted
-             * @description Verdicts that accepted.
-             */
+            /** Accepted */
             accepted: number;
             /**
              * Agent Id
@@ -11225,10 +9301,7 @@ export interface components {
              * @description Null when grouped by agent.
              */
             day: string | null;
-            /**
-             * Rejected
-             * @description Verdicts that refused.
-             */
+            /** Rejected */
             rejected: number;
         };
         /**
@@ -11240,7 +9313,6 @@ export interface components {
         RefusedStore: {
             /**
              * Memory Type
-             * @description The type that the memory gets.
              * @default fact
              * @enum {string}
              */
@@ -11248,12 +9320,8 @@ export interface components {
         };
         /** RefusedStored */
         RefusedStored: {
-            /**
-             * Decision Id
-             * @description Id of the gate's verdict.
-             */
+            /** Decision Id */
             decision_id: string;
-            /** @description The memory as it is now. */
             memory: components["schemas"]["MemoryRead"];
         };
         /**
@@ -11269,14 +9337,10 @@ export interface components {
          *     }
          */
         RelationCreate: {
-            /**
-             * Agent Id
-             * @description The agent whose graph it goes into.
-             */
+            /** Agent Id */
             agent_id?: string | null;
             /**
              * Confidence
-             * @description How sure it is, 0 to 1.
              * @default 1
              */
             confidence?: number;
@@ -11285,10 +9349,7 @@ export interface components {
              * @description Matched, or made.
              */
             destination?: string | null;
-            /**
-             * Destination Id
-             * @description Id of the entity at which it ends; give it or `destination`.
-             */
+            /** Destination Id */
             destination_id?: string | null;
             /**
              * Destination Type
@@ -11308,10 +9369,7 @@ export interface components {
              * @default []
              */
             memory_ids?: string[];
-            /**
-             * Project Id
-             * @description The project whose graph it goes into.
-             */
+            /** Project Id */
             project_id?: string | null;
             /**
              * Relation
@@ -11335,10 +9393,7 @@ export interface components {
              * @description Matched, or made.
              */
             source?: string | null;
-            /**
-             * Source Id
-             * @description Id of the entity at which it begins; give it or `source`.
-             */
+            /** Source Id */
             source_id?: string | null;
             /**
              * Source Type
@@ -11346,20 +9401,14 @@ export interface components {
              * @default thing
              */
             source_type?: string;
-            /**
-             * User Id
-             * @description The user whose graph it goes into.
-             */
+            /** User Id */
             user_id?: string | null;
             /**
              * Valid From
              * @description Null: since when is unknown.
              */
             valid_from?: string | null;
-            /**
-             * Valid To
-             * @description Until when it holds; no end when left out.
-             */
+            /** Valid To */
             valid_to?: string | null;
         };
         /**
@@ -11370,25 +9419,16 @@ export interface components {
          *     }
          */
         RelationPatch: {
-            /**
-             * Confidence
-             * @description How sure it is, 0 to 1; null leaves it.
-             */
+            /** Confidence */
             confidence?: number | null;
             /**
              * Destination
              * @description Matched, or made.
              */
             destination?: string | null;
-            /**
-             * Destination Id
-             * @description Id of the entity at which it ends now; give it or `destination`.
-             */
+            /** Destination Id */
             destination_id?: string | null;
-            /**
-             * Reason
-             * @description Why; kept with the new version.
-             */
+            /** Reason */
             reason?: string | null;
             /**
              * Valid From
@@ -11408,27 +9448,17 @@ export interface components {
              * @description Id of the key that wrote this version.
              */
             actor: string | null;
-            /**
-             * Agent Id
-             * @description Id of the agent it belongs to, if it belongs to one.
-             */
+            /** Agent Id */
             agent_id: string | null;
-            /**
-             * Confidence
-             * @description How sure it is, 0 to 1.
-             */
+            /** Confidence */
             confidence: number;
-            /** @description The entity at which it ends. */
             destination: components["schemas"]["EntityShort"];
             /**
              * Evidence
              * @description Ids of messages that say so.
              */
             evidence: string[];
-            /**
-             * Job Id
-             * @description Id of the job that wrote this version; null for a request.
-             */
+            /** Job Id */
             job_id: string | null;
             /**
              * Known From
@@ -11436,63 +9466,34 @@ export interface components {
              * @example 2026-11-21T12:00:00Z
              */
             known_from: string;
-            /**
-             * Known To
-             * @description Until when this version was what is known; null if it is.
-             */
+            /** Known To */
             known_to: string | null;
             /**
              * Memory Ids
              * @description Memories that say so.
              */
             memory_ids: string[];
-            /**
-             * Project Id
-             * @description Id of the project it belongs to, if it belongs to one.
-             */
+            /** Project Id */
             project_id: string | null;
-            /**
-             * Reason
-             * @description Why this version was written, if that is known.
-             */
+            /** Reason */
             reason: string | null;
-            /**
-             * Relation
-             * @description What holds between the two, in lower snake_case.
-             */
+            /** Relation */
             relation: string;
-            /**
-             * Relation Id
-             * @description Id of the relation; its versions share it.
-             */
+            /** Relation Id */
             relation_id: string;
             /**
              * Scope
-             * @description Whose graph it is in.
              * @enum {string}
              */
             scope: "user" | "project" | "agent";
-            /** @description The entity at which it begins. */
             source: components["schemas"]["EntityShort"];
-            /**
-             * User Id
-             * @description Id of the user it belongs to, if it belongs to one.
-             */
+            /** User Id */
             user_id: string | null;
-            /**
-             * Valid From
-             * @description From when it holds; null if that is not known.
-             */
+            /** Valid From */
             valid_from: string | null;
-            /**
-             * Valid To
-             * @description Until when it holds; null while no end is known.
-             */
+            /** Valid To */
             valid_to: string | null;
-            /**
-             * Version
-             * @description Number of this version; `If-Match` takes it.
-             */
+            /** Version */
             version: number;
         };
         /**
@@ -11502,18 +9503,13 @@ export interface components {
         RequestWarning: {
             /**
              * Code
-             * @description What it is about; branch on this.
              * @enum {string}
              */
             code: "client_time_ignored" | "message_not_read_whole" | "parts_left_out";
-            /**
-             * Detail
-             * @description The warning in a sentence, for people.
-             */
+            /** Detail */
             detail: string;
             /**
              * Location
-             * @description Where in the request it is.
              * @example [
              *       "body",
              *       "messages",
@@ -11529,76 +9525,40 @@ export interface components {
          * @description One run of an extractor over some messages.
          */
         RunRead: {
-            /**
-             * Agent Id
-             * @description Id of the agent it belongs to, if it belongs to one.
-             */
+            /** Agent Id */
             agent_id: string | null;
-            /**
-             * Calls
-             * @description How many requests went to models.
-             */
+            /** Calls */
             calls: number;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Error Code
-             * @description Code of the error it ended with; null without one.
-             */
+            /** Error Code */
             error_code: string | null;
-            /**
-             * Extraction Id
-             * @description Id of the run of the extractor.
-             */
+            /** Extraction Id */
             extraction_id: string;
-            /**
-             * Extractor
-             * @description What read the messages.
-             */
+            /** Extractor */
             extractor: string;
-            /**
-             * Finish Time
-             * @description When it ended; null until then.
-             */
+            /** Finish Time */
             finish_time: string | null;
-            /**
-             * First Sequence No
-             * @description Number of the first message it read; null where it read no session.
-             */
+            /** First Sequence No */
             first_sequence_no: number | null;
-            /**
-             * Input Tokens
-             * @description Tokens that models read.
-             */
+            /** Input Tokens */
             input_tokens: number;
-            /**
-             * Job Id
-             * @description Id of the job that ran it; null for a request.
-             */
+            /** Job Id */
             job_id: string | null;
-            /**
-             * Last Sequence No
-             * @description Number of the last message it read; null where it read no session.
-             */
+            /** Last Sequence No */
             last_sequence_no: number | null;
-            /**
-             * Latency Ms
-             * @description How long the extractor took, in milliseconds.
-             */
+            /** Latency Ms */
             latency_ms: number;
             /**
              * Messages
              * @description How many were new to it.
              */
             messages: number;
-            /**
-             * Model
-             * @description The model that it asked; null if it asks none.
-             */
+            /** Model */
             model: string | null;
             /**
              * Outcomes
@@ -11607,20 +9567,11 @@ export interface components {
             outcomes: {
                 [key: string]: number;
             };
-            /**
-             * Output Tokens
-             * @description Tokens that models wrote.
-             */
+            /** Output Tokens */
             output_tokens: number;
-            /**
-             * Prompt Version
-             * @description Version of the prompt it used; null without a model.
-             */
+            /** Prompt Version */
             prompt_version: string | null;
-            /**
-             * Proposals
-             * @description How many statements were proposed.
-             */
+            /** Proposals */
             proposals: number;
             /**
              * Run Id
@@ -11628,10 +9579,7 @@ export interface components {
              * @description Deprecated: use `extraction_id`.
              */
             run_id: string | null;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string | null;
             /**
              * Status
@@ -11641,7 +9589,6 @@ export interface components {
             status: "extracted" | "committed" | "failed";
             /**
              * Trigger
-             * @description What ordered it: messages (`automatic`, `continued` when they were too many for one run), a request (`explicit`), the session's `end`, an add with `infer`, messages leaving the window (`rescue`), or a command to read again (`reread`).
              * @enum {string}
              */
             trigger: "automatic" | "continued" | "explicit" | "end" | "infer" | "rescue" | "reread";
@@ -11652,10 +9599,7 @@ export interface components {
             upkeep: {
                 [key: string]: unknown;
             };
-            /**
-             * User Id
-             * @description Id of the user it belongs to, if it belongs to one.
-             */
+            /** User Id */
             user_id: string | null;
         };
         /**
@@ -11676,14 +9620,10 @@ export interface components {
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /**
-             * Name
-             * @description Who speaks, where the role does not say it.
-             */
+            /** Name */
             name?: string | null;
             /**
              * Role
-             * @description Who says it.
              * @default user
              * @enum {string}
              */
@@ -11696,55 +9636,33 @@ export interface components {
         };
         /** SaverCheckpointRead */
         SaverCheckpointRead: {
-            /** @description Everything but the values of channels. */
             checkpoint: components["schemas"]["TypedBlob"];
-            /**
-             * Checkpoint Id
-             * @description Id of the checkpoint.
-             */
+            /** Checkpoint Id */
             checkpoint_id: string;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Metadata
-             * @description Your own data, as it was stored.
-             */
+            /** Metadata */
             metadata: {
                 [key: string]: unknown;
             };
-            /**
-             * Namespace
-             * @description LangGraph's `checkpoint_ns`; empty for the outermost graph.
-             */
+            /** Namespace */
             namespace: string;
-            /**
-             * Parent Id
-             * @description Id of the checkpoint it follows; null without one.
-             */
+            /** Parent Id */
             parent_id: string | null;
-            /**
-             * Run Id
-             * @description LangGraph's id of the run; null without one.
-             */
+            /** Run Id */
             run_id: string | null;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
             /**
              * Thread Id
              * @description LangGraph's id; `session_id` unless a put named another.
              */
             thread_id: string;
-            /**
-             * Values
-             * @description The values of channels, by name.
-             */
+            /** Values */
             values: {
                 [key: string]: components["schemas"]["TypedChunks"];
             };
@@ -11761,10 +9679,7 @@ export interface components {
              * @description Chunks that were not stored before.
              */
             chunks: number;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
         };
         /**
@@ -11778,10 +9693,7 @@ export interface components {
          *     }
          */
         SaverContentPut: {
-            /**
-             * Agent Id
-             * @description The agent of the session, when it is new; must match otherwise.
-             */
+            /** Agent Id */
             agent_id?: string | null;
             /**
              * Content
@@ -11811,20 +9723,11 @@ export interface components {
          *     }
          */
         SaverContentQuery: {
-            /**
-             * Agent Id
-             * @description The session must be this agent's, else 409 `session_mismatch`.
-             */
+            /** Agent Id */
             agent_id?: string | null;
-            /**
-             * Chunks
-             * @description Digests of the chunks, in order.
-             */
+            /** Chunks */
             chunks: string[];
-            /**
-             * User Id
-             * @description The session must be this user's, else 409 `session_mismatch`.
-             */
+            /** User Id */
             user_id?: string | null;
         };
         /** SaverContentRead */
@@ -11857,10 +9760,7 @@ export interface components {
          *     }
          */
         SaverCopy: {
-            /**
-             * Agent Id
-             * @description The session must be this agent's, else 409 `session_mismatch`.
-             */
+            /** Agent Id */
             agent_id?: string | null;
             /**
              * Target Session Id
@@ -11868,15 +9768,9 @@ export interface components {
              * @example ana
              */
             target_session_id: string;
-            /**
-             * Target Thread Id
-             * @description LangGraph's `thread_id`, where it is not the id of the session.
-             */
+            /** Target Thread Id */
             target_thread_id?: string | null;
-            /**
-             * User Id
-             * @description The session must be this user's, else 409 `session_mismatch`.
-             */
+            /** User Id */
             user_id?: string | null;
         };
         /**
@@ -11894,15 +9788,9 @@ export interface components {
             content: {
                 [key: string]: string;
             };
-            /**
-             * Items
-             * @description The checkpoints of this page.
-             */
+            /** Items */
             items: components["schemas"]["SaverCheckpointRead"][];
-            /**
-             * Next Cursor
-             * @description Give it as `cursor` to get the next page; null on the last.
-             */
+            /** Next Cursor */
             next_cursor?: string | null;
         };
         /**
@@ -11915,15 +9803,9 @@ export interface components {
          *     }
          */
         SaverPrune: {
-            /**
-             * Agent Id
-             * @description The session must be this agent's, else 409 `session_mismatch`.
-             */
+            /** Agent Id */
             agent_id?: string | null;
-            /**
-             * Session Ids
-             * @description Ids of the sessions to prune.
-             */
+            /** Session Ids */
             session_ids: string[];
             /**
              * Strategy
@@ -11932,10 +9814,7 @@ export interface components {
              * @enum {string}
              */
             strategy?: "keep_latest" | "delete";
-            /**
-             * User Id
-             * @description The session must be this user's, else 409 `session_mismatch`.
-             */
+            /** User Id */
             user_id?: string | null;
         };
         /**
@@ -11964,10 +9843,7 @@ export interface components {
          *     }
          */
         SaverPut: {
-            /**
-             * Agent Id
-             * @description The agent of the session, when it is new; must match otherwise.
-             */
+            /** Agent Id */
             agent_id?: string | null;
             /** @description Everything but the values of channels. */
             checkpoint: components["schemas"]["TypedBlob"];
@@ -11998,10 +9874,7 @@ export interface components {
              * @description The checkpoint it follows, which must be there.
              */
             parent_id?: string | null;
-            /**
-             * Thread Id
-             * @description LangGraph's `thread_id`, where it is not the id of the session.
-             */
+            /** Thread Id */
             thread_id?: string | null;
             /**
              * User Id
@@ -12019,20 +9892,11 @@ export interface components {
         };
         /** SaverPutDone */
         SaverPutDone: {
-            /**
-             * Checkpoint Id
-             * @description Id of the checkpoint.
-             */
+            /** Checkpoint Id */
             checkpoint_id: string;
-            /**
-             * Namespace
-             * @description LangGraph's `checkpoint_ns`; empty for the outermost graph.
-             */
+            /** Namespace */
             namespace: string;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
         };
         /** SaverRemoved */
@@ -12057,10 +9921,7 @@ export interface components {
              * @description Only in the sessions of this agent.
              */
             agent_id?: string | null;
-            /**
-             * Run Ids
-             * @description LangGraph's ids of the runs whose checkpoints are deleted.
-             */
+            /** Run Ids */
             run_ids: string[];
             /**
              * User Id
@@ -12083,10 +9944,7 @@ export interface components {
          *     }
          */
         SaverWritesPut: {
-            /**
-             * Agent Id
-             * @description The session must be this agent's, else 409 `session_mismatch`.
-             */
+            /** Agent Id */
             agent_id?: string | null;
             /**
              * Content
@@ -12096,26 +9954,16 @@ export interface components {
             content?: {
                 [key: string]: string;
             };
-            /**
-             * Task Id
-             * @description LangGraph's id of the task.
-             */
+            /** Task Id */
             task_id: string;
             /**
              * Task Path
-             * @description LangGraph's path of the task; empty without one.
              * @default
              */
             task_path?: string;
-            /**
-             * User Id
-             * @description The session must be this user's, else 409 `session_mismatch`.
-             */
+            /** User Id */
             user_id?: string | null;
-            /**
-             * Writes
-             * @description What the task wrote.
-             */
+            /** Writes */
             writes: components["schemas"]["PendingWrite"][];
         };
         /**
@@ -12130,10 +9978,7 @@ export interface components {
             boosts: {
                 [key: string]: number;
             };
-            /**
-             * Confidence
-             * @description Share of the score from how sure it is.
-             */
+            /** Confidence */
             confidence: number;
             /**
              * Cosine
@@ -12155,20 +10000,14 @@ export interface components {
              * @description How it is related to what the query names, if the graph was asked.
              */
             path?: string | null;
-            /**
-             * Relevance
-             * @description Share of the score from how well it fits the query.
-             */
+            /** Relevance */
             relevance: number;
             /**
              * Rerank
              * @description The reranker's score, 0 to 1, where it was asked.
              */
             rerank: number | null;
-            /**
-             * Scope
-             * @description Share of the score from for whom it counts.
-             */
+            /** Scope */
             scope: number;
         };
         /** SearchAnswer */
@@ -12185,7 +10024,6 @@ export interface components {
             embedding_models: string[];
             /**
              * Mode
-             * @description How the search was made: `hybrid`, `semantic` or `lexical`.
              * @enum {string}
              */
             mode: "semantic" | "lexical" | "hybrid";
@@ -12217,10 +10055,7 @@ export interface components {
         };
         /** SearchFigures */
         SearchFigures: {
-            /**
-             * Count
-             * @description How many there were.
-             */
+            /** Count */
             count: number;
             /**
              * Hit Rate
@@ -12257,20 +10092,11 @@ export interface components {
          *     }
          */
         SearchRequest: {
-            /**
-             * Agent Id
-             * @description The agent that asks: what is private to other agents is left out, and its own knowledge is searched.
-             */
+            /** Agent Id */
             agent_id?: string | null;
-            /**
-             * As Of
-             * @description What was true at this time, by what is known now: `valid_from` had come, `valid_to` and `expires_at` had not. What was superseded since is among it; what was archived or deleted is not. It may lie ahead. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused.
-             */
+            /** As Of */
             as_of?: string | null;
-            /**
-             * Boosts
-             * @description Weights of this search by name, in place of the built-in ones; 0 switches a signal off. Hybrid mode only. Names: `dense_latin`, `dense_cjk`, `rrf`, `near`, `far`, `adjacent`, `answer`, `session`, `speaker`, `role`, `date`, `when`, `question`, `graph`.
-             */
+            /** Boosts */
             boosts?: {
                 [key: string]: number;
             } | null;
@@ -12281,13 +10107,11 @@ export interface components {
             cursor?: string | null;
             /**
              * Explain
-             * @description Whether every hit says how it came to its place.
              * @default false
              */
             explain?: boolean;
             /**
              * Filters
-             * @description Conditions on fields and metadata, joined by `AND`, `OR` and `NOT`; see docs/search.md.
              * @example {
              *       "AND": [
              *         {
@@ -12316,26 +10140,16 @@ export interface components {
              * @description True: entities that the query names bring the memories that speak of them, and of what is one relation away. Hybrid mode only. Left out: as the deployment's weight `graph` says, which is 0.
              */
             graph?: boolean | null;
-            /**
-             * Known At
-             * @description By the records of this time: what was stored then, as it read then, and nothing that came later. Deleted memories never come back, and who may see what is as it is now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused.
-             */
+            /** Known At */
             known_at?: string | null;
             /**
              * Limit
-             * @description The most hits of a page.
              * @default 100
              */
             limit?: number;
-            /**
-             * Max Tokens
-             * @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is.
-             */
+            /** Max Tokens */
             max_tokens?: number | null;
-            /**
-             * Memory Type
-             * @description Only memories of this type.
-             */
+            /** Memory Type */
             memory_type?: ("preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience") | null;
             /**
              * Mode
@@ -12350,14 +10164,10 @@ export interface components {
              * @default false
              */
             preview?: boolean;
-            /**
-             * Project Id
-             * @description The project whose memories are searched too.
-             */
+            /** Project Id */
             project_id?: string | null;
             /**
              * Query
-             * @description What is looked for, in words.
              * @example What does she drink?
              */
             query: string;
@@ -12392,15 +10202,9 @@ export interface components {
              * @description Leave out what has a lower `similarity`, in lexical mode a lower `lexical` score; inclusive.
              */
             threshold?: number | null;
-            /**
-             * Tier
-             * @description Only memories of this tier.
-             */
+            /** Tier */
             tier?: ("short" | "long") | null;
-            /**
-             * User Id
-             * @description Whose memories are searched; the user of a bound key when left out.
-             */
+            /** User Id */
             user_id?: string | null;
         };
         /**
@@ -12419,7 +10223,7 @@ export interface components {
             agent_id?: string | null;
             /**
              * Context
-             * @description Your own values, which the system prompt of its contexts may name. A JSON object: at most 64 KiB, 100 keys, 8 levels.
+             * @description A JSON object: at most 64 KiB, 100 keys, 8 levels.
              * @default {}
              */
             context?: {
@@ -12427,20 +10231,15 @@ export interface components {
             };
             /**
              * Injection Enabled
-             * @description False: nothing remembered goes into a context.
              * @default true
              */
             injection_enabled?: boolean;
             /**
              * Memory Enabled
-             * @description False: nothing is remembered of what is said.
              * @default true
              */
             memory_enabled?: boolean;
-            /**
-             * Project Id
-             * @description The project it belongs to; none when left out.
-             */
+            /** Project Id */
             project_id?: string | null;
             /**
              * Session Id
@@ -12449,13 +10248,11 @@ export interface components {
             session_id?: string | null;
             /**
              * Session Name
-             * @description A name for people; null without one.
              * @example Trip to Kyoto
              */
             session_name?: string | null;
             /**
              * Session Type
-             * @description A word of yours for what kind of session it is; null without one.
              * @example chat
              */
             session_type?: string | null;
@@ -12469,28 +10266,19 @@ export interface components {
         };
         /** SessionEnded */
         SessionEnded: {
-            /**
-             * Agent Id
-             * @description Id of the agent.
-             */
+            /** Agent Id */
             agent_id: string;
-            /**
-             * Context
-             * @description Your own values, which the system prompt of its contexts may name. A JSON object: at most 64 KiB, 100 keys, 8 levels.
-             */
+            /** Context */
             context: {
                 [key: string]: unknown;
             };
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * End Time
-             * @description When it was ended; null while it runs.
-             */
+            /** End Time */
             end_time: string | null;
             /** @description Null unless it is a fork. */
             forked_from?: components["schemas"]["ForkOrigin"] | null;
@@ -12509,62 +10297,37 @@ export interface components {
              * @description Messages up to this number have been read for memories.
              */
             last_extracted_seq: number;
-            /**
-             * Last Message Time
-             * @description When the newest message was appended; null before the first.
-             */
+            /** Last Message Time */
             last_message_time: string | null;
             /**
              * Last Sequence No
              * @description Number of the newest message ever appended.
              */
             last_sequence_no: number;
-            /**
-             * Memory Enabled
-             * @description False: nothing is remembered of what is said in it.
-             */
+            /** Memory Enabled */
             memory_enabled: boolean;
-            /**
-             * Project Id
-             * @description Id of the project it belongs to, if it belongs to one.
-             */
+            /** Project Id */
             project_id: string | null;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
-            /**
-             * Session Name
-             * @description A name for people; null without one.
-             */
+            /** Session Name */
             session_name: string | null;
-            /**
-             * Session Type
-             * @description A word of yours for what kind of session it is; null without one.
-             */
+            /** Session Type */
             session_type: string | null;
             /**
              * Status
-             * @description Whether it goes on or was ended.
              * @enum {string}
              */
             status: "running" | "ended";
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * User Id
-             * @description Id of the user the agent talks to.
-             */
+            /** User Id */
             user_id: string;
-            /**
-             * Version
-             * @description Number of the present version, from 1; `If-Match` takes it.
-             */
+            /** Version */
             version: number;
             /**
              * Window Policy
@@ -12614,33 +10377,21 @@ export interface components {
          * @description The new session.
          */
         SessionForked: {
-            /**
-             * Agent Id
-             * @description Id of the agent.
-             */
+            /** Agent Id */
             agent_id: string;
-            /**
-             * Context
-             * @description Your own values, which the system prompt of its contexts may name. A JSON object: at most 64 KiB, 100 keys, 8 levels.
-             */
+            /** Context */
             context: {
                 [key: string]: unknown;
             };
-            /**
-             * Copied Messages
-             * @description How many messages were copied.
-             */
+            /** Copied Messages */
             copied_messages: number;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * End Time
-             * @description When it was ended; null while it runs.
-             */
+            /** End Time */
             end_time: string | null;
             /** @description Null unless it is a fork. */
             forked_from?: components["schemas"]["ForkOrigin"] | null;
@@ -12654,40 +10405,22 @@ export interface components {
              * @description Messages up to this number have been read for memories.
              */
             last_extracted_seq: number;
-            /**
-             * Last Message Time
-             * @description When the newest message was appended; null before the first.
-             */
+            /** Last Message Time */
             last_message_time: string | null;
             /**
              * Last Sequence No
              * @description Number of the newest message ever appended.
              */
             last_sequence_no: number;
-            /**
-             * Memory Enabled
-             * @description False: nothing is remembered of what is said in it.
-             */
+            /** Memory Enabled */
             memory_enabled: boolean;
-            /**
-             * Project Id
-             * @description Id of the project it belongs to, if it belongs to one.
-             */
+            /** Project Id */
             project_id: string | null;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
-            /**
-             * Session Name
-             * @description A name for people; null without one.
-             */
+            /** Session Name */
             session_name: string | null;
-            /**
-             * Session Type
-             * @description A word of yours for what kind of session it is; null without one.
-             */
+            /** Session Type */
             session_type: string | null;
             /**
              * State Version
@@ -12696,30 +10429,20 @@ export interface components {
             state_version: number;
             /**
              * Status
-             * @description Whether it goes on or was ended.
              * @enum {string}
              */
             status: "running" | "ended";
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * User Id
-             * @description Id of the user the agent talks to.
-             */
+            /** User Id */
             user_id: string;
-            /**
-             * Version
-             * @description Number of the present version, from 1; `If-Match` takes it.
-             */
+            /** Version */
             version: number;
-            /**
-             * Window Messages
-             * @description How many messages the window has.
-             */
+            /** Window Messages */
             window_messages: number;
             /**
              * Window Policy
@@ -12728,10 +10451,7 @@ export interface components {
             window_policy: {
                 [key: string]: unknown;
             } | null;
-            /**
-             * Window Tokens
-             * @description Tokens of the messages in the window.
-             */
+            /** Window Tokens */
             window_tokens: number;
         };
         /**
@@ -12741,65 +10461,38 @@ export interface components {
          *     }
          */
         SessionPatch: {
-            /**
-             * Context
-             * @description Your own values, in place of all before; null leaves them. A JSON object: at most 64 KiB, 100 keys, 8 levels.
-             */
+            /** Context */
             context?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /**
-             * Injection Enabled
-             * @description False: nothing remembered goes into its contexts; null leaves it.
-             */
+            /** Injection Enabled */
             injection_enabled?: boolean | null;
-            /**
-             * Memory Enabled
-             * @description False: nothing is remembered of what is said from now on; null leaves it.
-             */
+            /** Memory Enabled */
             memory_enabled?: boolean | null;
-            /**
-             * Project Id
-             * @description The project it belongs to; null takes it out of its project.
-             */
+            /** Project Id */
             project_id?: string | null;
-            /**
-             * Session Name
-             * @description A name for people; null removes it.
-             */
+            /** Session Name */
             session_name?: string | null;
-            /**
-             * Session Type
-             * @description A word of yours for what kind of session it is; null removes it.
-             */
+            /** Session Type */
             session_type?: string | null;
             /** @description All of it: what is left out is said no more, as all by null. */
             window_policy?: components["schemas"]["WindowPolicyPatch"] | null;
         };
         /** SessionRead */
         SessionRead: {
-            /**
-             * Agent Id
-             * @description Id of the agent.
-             */
+            /** Agent Id */
             agent_id: string;
-            /**
-             * Context
-             * @description Your own values, which the system prompt of its contexts may name. A JSON object: at most 64 KiB, 100 keys, 8 levels.
-             */
+            /** Context */
             context: {
                 [key: string]: unknown;
             };
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * End Time
-             * @description When it was ended; null while it runs.
-             */
+            /** End Time */
             end_time: string | null;
             /** @description Null unless it is a fork. */
             forked_from?: components["schemas"]["ForkOrigin"] | null;
@@ -12813,62 +10506,37 @@ export interface components {
              * @description Messages up to this number have been read for memories.
              */
             last_extracted_seq: number;
-            /**
-             * Last Message Time
-             * @description When the newest message was appended; null before the first.
-             */
+            /** Last Message Time */
             last_message_time: string | null;
             /**
              * Last Sequence No
              * @description Number of the newest message ever appended.
              */
             last_sequence_no: number;
-            /**
-             * Memory Enabled
-             * @description False: nothing is remembered of what is said in it.
-             */
+            /** Memory Enabled */
             memory_enabled: boolean;
-            /**
-             * Project Id
-             * @description Id of the project it belongs to, if it belongs to one.
-             */
+            /** Project Id */
             project_id: string | null;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
-            /**
-             * Session Name
-             * @description A name for people; null without one.
-             */
+            /** Session Name */
             session_name: string | null;
-            /**
-             * Session Type
-             * @description A word of yours for what kind of session it is; null without one.
-             */
+            /** Session Type */
             session_type: string | null;
             /**
              * Status
-             * @description Whether it goes on or was ended.
              * @enum {string}
              */
             status: "running" | "ended";
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * User Id
-             * @description Id of the user the agent talks to.
-             */
+            /** User Id */
             user_id: string;
-            /**
-             * Version
-             * @description Number of the present version, from 1; `If-Match` takes it.
-             */
+            /** Version */
             version: number;
             /**
              * Window Policy
@@ -12895,7 +10563,6 @@ export interface components {
             buckets: number;
             /**
              * Eviction
-             * @description The other eviction.
              * @enum {string}
              */
             eviction: "confidence" | "hybrid";
@@ -12926,25 +10593,16 @@ export interface components {
              * @enum {string}
              */
             form: "cut" | "cleared";
-            /**
-             * Message Id
-             * @description Id of the message; null if it has none.
-             */
+            /** Message Id */
             message_id: string | null;
             /**
              * Sequence No
              * @description Its number; in the request, if that brought it.
              */
             sequence_no: number;
-            /**
-             * Tokens
-             * @description What it takes as it is shown.
-             */
+            /** Tokens */
             tokens: number;
-            /**
-             * Whole Tokens
-             * @description What all of it would take.
-             */
+            /** Whole Tokens */
             whole_tokens: number;
         };
         /**
@@ -12962,10 +10620,7 @@ export interface components {
              * @description Always true: where not even the shortest form of what must be shown fits, the answer is 422 `window_too_small`.
              */
             fits: boolean;
-            /**
-             * From Sequence No
-             * @description Number of the first; null if none is shown.
-             */
+            /** From Sequence No */
             from_sequence_no: number | null;
             /**
              * Left Out
@@ -12977,25 +10632,16 @@ export interface components {
              * @description Which ones, by their numbers, in order; the part `left_out` names them to the model. Those that a summary covers are not among them.
              */
             left_out_ranges: components["schemas"]["LeftOutRange"][];
-            /**
-             * Messages
-             * @description How many messages are shown.
-             */
+            /** Messages */
             messages: number;
             /**
              * Shortened
              * @description Messages that are not shown whole.
              */
             shortened: components["schemas"]["ShortenedMessage"][];
-            /**
-             * To Sequence No
-             * @description Number of the last; null if none is shown.
-             */
+            /** To Sequence No */
             to_sequence_no: number | null;
-            /**
-             * Tokens
-             * @description What they take.
-             */
+            /** Tokens */
             tokens: number;
             /**
              * Waiting
@@ -13007,13 +10653,12 @@ export interface components {
         SnapshotRead: {
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
             /**
              * Reason
-             * @description Why it was made; `manual` when a caller asked for it.
              * @enum {string}
              */
             reason: "manual" | "periodic" | "end" | "before_compact" | "before_restore";
@@ -13022,33 +10667,23 @@ export interface components {
              * @description Number of the session's newest message when it was made.
              */
             seq: number;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
-            /**
-             * Snapshot Id
-             * @description Id of the copy of the working state.
-             */
+            /** Snapshot Id */
             snapshot_id: string;
-            /**
-             * State Version
-             * @description Version of the working state that was copied.
-             */
+            /** State Version */
             state_version: number;
         };
         /** SnapshotShown */
         SnapshotShown: {
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
             /**
              * Reason
-             * @description Why it was made; `manual` when a caller asked for it.
              * @enum {string}
              */
             reason: "manual" | "periodic" | "end" | "before_compact" | "before_restore";
@@ -13057,27 +10692,15 @@ export interface components {
              * @description Number of the session's newest message when it was made.
              */
             seq: number;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
-            /**
-             * Snapshot Id
-             * @description Id of the copy of the working state.
-             */
+            /** Snapshot Id */
             snapshot_id: string;
-            /**
-             * State
-             * @description The working state as it was.
-             */
+            /** State */
             state: {
                 [key: string]: unknown;
             };
-            /**
-             * State Version
-             * @description Version of the working state that was copied.
-             */
+            /** State Version */
             state_version: number;
         };
         /**
@@ -13094,15 +10717,9 @@ export interface components {
         };
         /** StateRead */
         StateRead: {
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
-            /**
-             * State
-             * @description The working state; empty while nothing was ever written.
-             */
+            /** State */
             state: {
                 [key: string]: unknown;
             };
@@ -13145,7 +10762,6 @@ export interface components {
             sample: components["schemas"]["Candidate"][];
             /**
              * Step
-             * @description Which step of a run it is.
              * @enum {string}
              */
             step: "expired" | "source_deleted" | "session_deleted" | "superseded" | "over_capacity" | "decayed" | "purged" | "messages" | "archived_checkpoints" | "snapshots" | "saver_checkpoints";
@@ -13178,10 +10794,7 @@ export interface components {
          *     }
          */
         StoreBatch: {
-            /**
-             * Operations
-             * @description The operations, in their order.
-             */
+            /** Operations */
             operations: (components["schemas"]["StoreGet"] | components["schemas"]["StorePut"] | components["schemas"]["StoreDelete"] | components["schemas"]["StoreSearch"] | components["schemas"]["StoreListNamespaces"])[];
         };
         /**
@@ -13191,13 +10804,11 @@ export interface components {
         StoreDelete: {
             /**
              * Key
-             * @description Name of the item in its namespace.
              * @example colours
              */
             key: string;
             /**
              * Namespace
-             * @description The folder of the item, as a list of labels.
              * @example [
              *       "users",
              *       "ana",
@@ -13206,7 +10817,7 @@ export interface components {
              */
             namespace: string[];
             /**
-             * @description Which operation it is. (enum property replaced by openapi-typescript)
+             * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             op: "delete";
@@ -13218,13 +10829,11 @@ export interface components {
         StoreGet: {
             /**
              * Key
-             * @description Name of the item in its namespace.
              * @example colours
              */
             key: string;
             /**
              * Namespace
-             * @description The folder of the item, as a list of labels.
              * @example [
              *       "users",
              *       "ana",
@@ -13233,7 +10842,7 @@ export interface components {
              */
             namespace: string[];
             /**
-             * @description Which operation it is. (enum property replaced by openapi-typescript)
+             * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             op: "get";
@@ -13248,24 +10857,15 @@ export interface components {
         StoreItemRead: {
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Expires At
-             * @description When it expires; null for never.
-             */
+            /** Expires At */
             expires_at: string | null;
-            /**
-             * Key
-             * @description Name of the item in its namespace.
-             */
+            /** Key */
             key: string;
-            /**
-             * Namespace
-             * @description The folder of the item, as a list of labels.
-             */
+            /** Namespace */
             namespace: string[];
             /**
              * Score
@@ -13274,7 +10874,7 @@ export interface components {
             score?: number | null;
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
@@ -13283,10 +10883,7 @@ export interface components {
              * @description Whose it is.
              */
             user_id: string | null;
-            /**
-             * Value
-             * @description What was stored.
-             */
+            /** Value */
             value: {
                 [key: string]: unknown;
             };
@@ -13298,13 +10895,11 @@ export interface components {
         StoreListNamespaces: {
             /**
              * Limit
-             * @description The most namespaces in the answer.
              * @default 100
              */
             limit?: number;
             /**
              * Match
-             * @description Only namespaces that fit all of these.
              * @default []
              */
             match?: components["schemas"]["StoreMatch"][];
@@ -13315,12 +10910,11 @@ export interface components {
             max_depth?: number | null;
             /**
              * Offset
-             * @description How many namespaces to pass over first.
              * @default 0
              */
             offset?: number;
             /**
-             * @description Which operation it is. (enum property replaced by openapi-typescript)
+             * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             op: "list_namespaces";
@@ -13332,7 +10926,6 @@ export interface components {
         StoreMatch: {
             /**
              * Path
-             * @description The labels that must stand there.
              * @example [
              *       "users",
              *       "ana",
@@ -13342,7 +10935,6 @@ export interface components {
             path: string[];
             /**
              * Type
-             * @description Whether the beginning or the end must fit.
              * @enum {string}
              */
             type: "prefix" | "suffix";
@@ -13362,13 +10954,11 @@ export interface components {
             index?: string[];
             /**
              * Key
-             * @description Name of the item in its namespace.
              * @example colours
              */
             key: string;
             /**
              * Namespace
-             * @description The folder of the item, as a list of labels.
              * @example [
              *       "users",
              *       "ana",
@@ -13377,7 +10967,7 @@ export interface components {
              */
             namespace: string[];
             /**
-             * @description Which operation it is. (enum property replaced by openapi-typescript)
+             * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             op: "put";
@@ -13404,17 +10994,10 @@ export interface components {
          * @description The field of the operation is set: `item` of a get, `items` of a search, `namespaces`.
          */
         StoreResult: {
-            /** @description The item; null if there is none, or the operation is no get. */
             item?: components["schemas"]["StoreItemRead"] | null;
-            /**
-             * Items
-             * @description The items found; null if the operation is no search.
-             */
+            /** Items */
             items?: components["schemas"]["StoreItemRead"][] | null;
-            /**
-             * Namespaces
-             * @description The namespaces; null if the operation lists none.
-             */
+            /** Namespaces */
             namespaces?: string[][] | null;
         };
         /** StoreResults */
@@ -13446,13 +11029,11 @@ export interface components {
             };
             /**
              * Limit
-             * @description The most items in the answer.
              * @default 10
              */
             limit?: number;
             /**
              * Namespace
-             * @description Where to look: items there and below it.
              * @example [
              *       "users",
              *       "ana",
@@ -13462,12 +11043,11 @@ export interface components {
             namespace: string[];
             /**
              * Offset
-             * @description How many items to pass over first.
              * @default 0
              */
             offset?: number;
             /**
-             * @description Which operation it is. (enum property replaced by openapi-typescript)
+             * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
             op: "search";
@@ -13478,7 +11058,6 @@ export interface components {
             query?: string | null;
             /**
              * Refresh Ttl
-             * @description Begin the time to live of the found items again, if they have one.
              * @default true
              */
             refresh_ttl?: boolean;
@@ -13493,14 +11072,11 @@ export interface components {
         };
         /** SummaryRead */
         SummaryRead: {
-            /**
-             * Content
-             * @description The text of the summary.
-             */
+            /** Content */
             content: string;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -13514,15 +11090,9 @@ export interface components {
              * @description How many messages it covers.
              */
             evicted_messages: number;
-            /**
-             * Evicted Tokens
-             * @description Tokens of the messages it covers.
-             */
+            /** Evicted Tokens */
             evicted_tokens: number;
-            /**
-             * From Seq
-             * @description Number of the first message.
-             */
+            /** From Seq */
             from_seq: number;
             /**
              * In Context
@@ -13545,35 +11115,20 @@ export interface components {
              * @description The summary that was read before it was written.
              */
             parent_id: string | null;
-            /**
-             * Reason
-             * @description Why it was made, in a word.
-             */
+            /** Reason */
             reason: string;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
             /**
              * Shortened
              * @description It was too long, and was cut at the end of a sentence.
              */
             shortened: boolean;
-            /**
-             * Summary Id
-             * @description Id of the summary.
-             */
+            /** Summary Id */
             summary_id: string;
-            /**
-             * To Seq
-             * @description Number of the last message.
-             */
+            /** To Seq */
             to_seq: number;
-            /**
-             * Tokens
-             * @description Tokens of the summary.
-             */
+            /** Tokens */
             tokens: number;
         };
         /**
@@ -13594,29 +11149,24 @@ export interface components {
             };
             /**
              * Tenant Id
-             * @description Id of the tenant; generated when left out.
              * @example acme
              */
             tenant_id?: string | null;
             /**
              * Tenant Name
-             * @description Its name, for people.
              * @example Acme
              */
             tenant_name: string;
         };
         /** TenantCreated */
         TenantCreated: {
-            /**
-             * Config
-             * @description Its settings, as they were written.
-             */
+            /** Config */
             config: {
                 [key: string]: unknown;
             };
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -13629,30 +11179,20 @@ export interface components {
             key: components["schemas"]["KeyCreated"];
             /**
              * Status
-             * @description `disabled`: its keys are refused.
              * @enum {string}
              */
             status: "enabled" | "disabled";
-            /**
-             * Tenant Id
-             * @description Id of the tenant.
-             */
+            /** Tenant Id */
             tenant_id: string;
-            /**
-             * Tenant Name
-             * @description Its name, for people.
-             */
+            /** Tenant Name */
             tenant_name: string;
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * Version
-             * @description Number of the present version, from 1; `If-Match` takes it.
-             */
+            /** Version */
             version: number;
         };
         /**
@@ -13662,36 +11202,24 @@ export interface components {
          *     }
          */
         TenantPatch: {
-            /**
-             * Config
-             * @description `embedding`: handle of the tenant's embedder. `extraction_prompt`: instructs what extracts memories for agents that say nothing of it. `daily_calls`, `daily_tokens`: most that chat models may be used in a day, 0 for no limit. `rate_limits`: requests in a minute, 0 for no limit: `read`, `write` and `model` of the tenant, `key_read`, `key_write` and `key_model` of each key. `forgetting`: what is forgotten automatically, as in an agent's. `processors`: those of agents that name none (`GET /v1/processors`).
-             */
+            /** Config */
             config?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /**
-             * Status
-             * @description `disabled`: its keys are refused; null leaves it.
-             */
+            /** Status */
             status?: ("enabled" | "disabled") | null;
-            /**
-             * Tenant Name
-             * @description The new name; null leaves it.
-             */
+            /** Tenant Name */
             tenant_name?: string | null;
         };
         /** TenantRead */
         TenantRead: {
-            /**
-             * Config
-             * @description Its settings, as they were written.
-             */
+            /** Config */
             config: {
                 [key: string]: unknown;
             };
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -13702,30 +11230,20 @@ export interface components {
             embedding_models: string[];
             /**
              * Status
-             * @description `disabled`: its keys are refused.
              * @enum {string}
              */
             status: "enabled" | "disabled";
-            /**
-             * Tenant Id
-             * @description Id of the tenant.
-             */
+            /** Tenant Id */
             tenant_id: string;
-            /**
-             * Tenant Name
-             * @description Its name, for people.
-             */
+            /** Tenant Name */
             tenant_name: string;
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * Version
-             * @description Number of the present version, from 1; `If-Match` takes it.
-             */
+            /** Version */
             version: number;
         };
         /**
@@ -13736,12 +11254,10 @@ export interface components {
          *     a save.
          */
         TodayRead: {
-            /** @description Requests to models. */
             calls: components["schemas"]["LimitRead"];
             /**
              * Day
              * Format: date
-             * @description The day (UTC).
              */
             day: string;
             /**
@@ -13751,7 +11267,7 @@ export interface components {
             exhausted: ("daily_calls" | "daily_tokens") | null;
             /**
              * Resets At
-             * @description When the next day (UTC) begins.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             resets_at: string;
@@ -13770,10 +11286,7 @@ export interface components {
             data: {
                 [key: string]: unknown;
             };
-            /**
-             * Duration Ms
-             * @description How long it took, in milliseconds.
-             */
+            /** Duration Ms */
             duration_ms: number;
             /**
              * Error
@@ -13785,10 +11298,7 @@ export interface components {
              * @description For the argument `cursor`: the next page. The result names it too.
              */
             next_cursor: string | null;
-            /**
-             * Ok
-             * @description Whether the tool did what was asked.
-             */
+            /** Ok */
             ok: boolean;
             /**
              * Request Heartbeat
@@ -13800,15 +11310,9 @@ export interface components {
              * @description Text for the model; what was stored is escaped in it.
              */
             result: string | null;
-            /**
-             * Tool
-             * @description Name of the tool.
-             */
+            /** Tool */
             tool: string;
-            /**
-             * Tool Call Id
-             * @description Id of the call, as the request gave it; null without one.
-             */
+            /** Tool Call Id */
             tool_call_id: string | null;
         };
         /**
@@ -13883,15 +11387,9 @@ export interface components {
              * @description Of `budget_tokens`.
              */
             fraction?: number | null;
-            /**
-             * Messages
-             * @description From so many messages in the window.
-             */
+            /** Messages */
             messages?: number | null;
-            /**
-             * Tokens
-             * @description From so many tokens in the window.
-             */
+            /** Tokens */
             tokens?: number | null;
         };
         "TriggerRule-Output": {
@@ -13919,10 +11417,7 @@ export interface components {
          * @description The value of a channel, cut into chunks.
          */
         TypedChunks: {
-            /**
-             * Chunks
-             * @description Digests of the chunks, in order.
-             */
+            /** Chunks */
             chunks: string[];
             /**
              * Type
@@ -13937,22 +11432,18 @@ export interface components {
              * @description Newest day first, by operation and model.
              */
             items: components["schemas"]["UsageRead"][];
-            /** @description Models that are asked for an agent that names no other. */
             models: components["schemas"]["ModelsRead"];
             /**
              * Since
              * Format: date
-             * @description First day (UTC).
              */
             since: string;
-            /** @description Today (UTC) against its quota, whatever the list is narrowed to. */
             today: components["schemas"]["TodayRead"];
             /** @description Of all items. */
             totals: components["schemas"]["Figures"];
             /**
              * Until
              * Format: date
-             * @description Last day (UTC), included.
              */
             until: string;
         };
@@ -13971,23 +11462,13 @@ export interface components {
             /**
              * Day
              * Format: date
-             * @description The day (UTC).
              */
             day: string;
-            /**
-             * Failures
-             * @description Requests that failed.
-             */
+            /** Failures */
             failures: number;
-            /**
-             * Input Tokens
-             * @description Tokens that models read.
-             */
+            /** Input Tokens */
             input_tokens: number;
-            /**
-             * Model
-             * @description Name of the model.
-             */
+            /** Model */
             model: string;
             /**
              * Operation
@@ -13995,10 +11476,7 @@ export interface components {
              * @example extract
              */
             operation: string;
-            /**
-             * Output Tokens
-             * @description Tokens that models wrote.
-             */
+            /** Output Tokens */
             output_tokens: number;
         };
         /**
@@ -14013,10 +11491,7 @@ export interface components {
             explain?: {
                 [key: string]: number;
             } | null;
-            /**
-             * Message Id
-             * @description Id of the message.
-             */
+            /** Message Id */
             message_id: string;
             /**
              * Of Pieces
@@ -14030,7 +11505,6 @@ export interface components {
             pieces: number[];
             /**
              * Role
-             * @description Who says it.
              * @enum {string}
              */
             role: "user" | "assistant" | "tool";
@@ -14045,15 +11519,9 @@ export interface components {
              * @description 0 to 1: of its best piece, by which it was chosen.
              */
             score: number;
-            /**
-             * Sequence No
-             * @description Its number in the session, from 1, in the order of appending.
-             */
+            /** Sequence No */
             sequence_no: number;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
             /**
              * Similarity
@@ -14073,14 +11541,10 @@ export interface components {
         UsedMemory: {
             /** @description With `explain` alone. */
             explain?: components["schemas"]["ScoreExplained"] | null;
-            /**
-             * Memory Id
-             * @description Id of the memory.
-             */
+            /** Memory Id */
             memory_id: string;
             /**
              * Memory Type
-             * @description What kind of statement it is.
              * @enum {string}
              */
             memory_type: "preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience";
@@ -14092,7 +11556,6 @@ export interface components {
             part: "profile" | "corrections" | "memories";
             /**
              * Scope
-             * @description For whom it counts.
              * @enum {string}
              */
             scope: "session" | "project" | "user" | "agent";
@@ -14117,10 +11580,7 @@ export interface components {
              * @enum {string}
              */
             validity: "current" | "upcoming" | "ended";
-            /**
-             * Version
-             * @description Version of the memory that is shown.
-             */
+            /** Version */
             version: number;
         };
         /**
@@ -14128,30 +11588,18 @@ export interface components {
          * @description A passage in the context, and where it is from.
          */
         UsedPassage: {
-            /**
-             * File Id
-             * @description Id of the file it is from; null for a text that was put into the folder by itself.
-             */
+            /** File Id */
             file_id: string | null;
-            /**
-             * File Name
-             * @description Name of the file; null without one.
-             */
+            /** File Name */
             file_name: string | null;
-            /**
-             * Folder Id
-             * @description Id of the folder it is in.
-             */
+            /** Folder Id */
             folder_id: string;
             /**
              * Page
              * @description From 1; null without pages.
              */
             page: number | null;
-            /**
-             * Passage Id
-             * @description Id of the passage.
-             */
+            /** Passage Id */
             passage_id: string;
             /**
              * Score
@@ -14163,38 +11611,20 @@ export interface components {
              * @description To the query, 0 to 1, where it was compared.
              */
             similarity: number | null;
-            /**
-             * Tokens
-             * @description What it takes.
-             */
+            /** Tokens */
             tokens: number;
         };
         /** UserAttributes */
         UserAttributes: {
-            /**
-             * Background
-             * @description Where the user comes from, in a sentence or two.
-             */
+            /** Background */
             background?: string | null;
-            /**
-             * Characteristics
-             * @description What the user is like.
-             */
+            /** Characteristics */
             characteristics?: string | null;
-            /**
-             * Communication Style
-             * @description How answers should be written.
-             */
+            /** Communication Style */
             communication_style?: ("concise" | "detailed" | "technical") | null;
-            /**
-             * Expertise Areas
-             * @description What the user knows well.
-             */
+            /** Expertise Areas */
             expertise_areas?: string[] | null;
-            /**
-             * Frequently Used Tools
-             * @description Tools the user often works with.
-             */
+            /** Frequently Used Tools */
             frequently_used_tools?: string[] | null;
             /**
              * Language Preference
@@ -14202,25 +11632,13 @@ export interface components {
              * @example zh-CN
              */
             language_preference?: string | null;
-            /**
-             * Profession
-             * @description What the user does for a living.
-             */
+            /** Profession */
             profession?: string | null;
-            /**
-             * Programming Languages
-             * @description Programming languages the user works in.
-             */
+            /** Programming Languages */
             programming_languages?: string[] | null;
-            /**
-             * Response Format
-             * @description Which form answers should have.
-             */
+            /** Response Format */
             response_format?: ("markdown" | "plain" | "code") | null;
-            /**
-             * Username
-             * @description What the user is called.
-             */
+            /** Username */
             username?: string | null;
         };
         /**
@@ -14244,7 +11662,7 @@ export interface components {
             external_id?: string | null;
             /**
              * Profile
-             * @description Your own data on the user. A JSON object: at most 64 KiB, 100 keys, 8 levels.
+             * @description A JSON object: at most 64 KiB, 100 keys, 8 levels.
              * @default {}
              */
             profile?: {
@@ -14252,7 +11670,6 @@ export interface components {
             };
             /**
              * Status
-             * @description `disabled`: nothing new is written for the user.
              * @default enabled
              * @enum {string}
              */
@@ -14264,13 +11681,11 @@ export interface components {
             user_id?: string | null;
             /**
              * User Name
-             * @description A name for people; null without one.
              * @example 李明
              */
             user_name?: string | null;
             /**
              * User Type
-             * @description A word of yours for what kind of user it is; null without one.
              * @example individual
              */
             user_type?: string | null;
@@ -14286,14 +11701,11 @@ export interface components {
          *     }
          */
         UseReport: {
-            /**
-             * Memory Ids
-             * @description The memories that the answer drew on.
-             */
+            /** Memory Ids */
             memory_ids: string[];
             /**
              * Session Id
-             * @description The session whose contexts the answer came from.
+             * @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC.
              * @example ana
              */
             session_id: string;
@@ -14310,10 +11722,7 @@ export interface components {
              * @description Those of which that was said before.
              */
             repeated: number;
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
             /**
              * Used
@@ -14330,37 +11739,19 @@ export interface components {
          *     }
          */
         UserPatch: {
-            /**
-             * Agent Id
-             * @description The new home agent; null leaves it.
-             */
+            /** Agent Id */
             agent_id?: string | null;
-            /**
-             * External Id
-             * @description Your own second id, unique among the agent's users; null removes it.
-             */
+            /** External Id */
             external_id?: string | null;
-            /**
-             * Profile
-             * @description Your own data on the user, in place of all before; null leaves it. A JSON object: at most 64 KiB, 100 keys, 8 levels.
-             */
+            /** Profile */
             profile?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /**
-             * Status
-             * @description `disabled`: nothing new is written for the user; null leaves it.
-             */
+            /** Status */
             status?: ("enabled" | "disabled") | null;
-            /**
-             * User Name
-             * @description A name for people; null removes it.
-             */
+            /** User Name */
             user_name?: string | null;
-            /**
-             * User Type
-             * @description A word of yours for what kind of user it is; null removes it.
-             */
+            /** User Type */
             user_type?: string | null;
         };
         /**
@@ -14376,20 +11767,14 @@ export interface components {
          *     }
          */
         UserProfilePatch: {
-            /**
-             * @description Single values by name.
-             * @default {}
-             */
+            /** @default {} */
             attributes?: components["schemas"]["UserAttributes"];
             /**
              * Instructions
              * @description The user's own wishes. No job ever touches them.
              */
             instructions?: string | null;
-            /**
-             * @description Longer texts by name.
-             * @default {}
-             */
+            /** @default {} */
             sections?: components["schemas"]["ProfileSections"];
             /**
              * Slots
@@ -14406,30 +11791,22 @@ export interface components {
         UserProfileRead: {
             /**
              * Attributes
-             * @description Single values by name.
              * @default {}
              */
             attributes?: {
                 [key: string]: components["schemas"]["ValueRead"];
             };
-            /**
-             * Create Time
-             * @description When its first value was written; null while there is none.
-             */
+            /** Create Time */
             create_time?: string | null;
             /**
              * Derived Until
              * @description Up to which change of a memory a job has read.
              */
             derived_until?: string | null;
-            /**
-             * Instructions
-             * @description The user's own wishes; null without any.
-             */
+            /** Instructions */
             instructions?: string | null;
             /**
              * Sections
-             * @description Longer texts by name.
              * @default {}
              */
             sections?: {
@@ -14437,7 +11814,6 @@ export interface components {
             };
             /**
              * Slots
-             * @description Values of the home agent's `config.profile_slots`: topic to sub-topics.
              * @default {}
              */
             slots?: {
@@ -14445,15 +11821,9 @@ export interface components {
                     [key: string]: components["schemas"]["ValueRead"];
                 };
             };
-            /**
-             * Update Time
-             * @description When it was last changed; null while there is nothing in it.
-             */
+            /** Update Time */
             update_time?: string | null;
-            /**
-             * User Id
-             * @description Id of the user.
-             */
+            /** User Id */
             user_id: string;
             /**
              * Version
@@ -14463,65 +11833,43 @@ export interface components {
         };
         /** UserRead */
         UserRead: {
-            /**
-             * Agent Id
-             * @description Id of the home agent.
-             */
+            /** Agent Id */
             agent_id: string;
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * External Id
-             * @description Your own second id of the user; null without one.
-             */
+            /** External Id */
             external_id: string | null;
             /**
              * Last Active Time
              * @description Last appended message.
              */
             last_active_time: string | null;
-            /**
-             * Profile
-             * @description Your own data on the user. A JSON object: at most 64 KiB, 100 keys, 8 levels.
-             */
+            /** Profile */
             profile: {
                 [key: string]: unknown;
             };
             /**
              * Status
-             * @description `disabled`: nothing new is written for the user.
              * @enum {string}
              */
             status: "enabled" | "disabled";
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * User Id
-             * @description Id of the user.
-             */
+            /** User Id */
             user_id: string;
-            /**
-             * User Name
-             * @description A name for people; null without one.
-             */
+            /** User Name */
             user_name: string | null;
-            /**
-             * User Type
-             * @description A word of yours for what kind of user it is; null without one.
-             */
+            /** User Type */
             user_type: string | null;
-            /**
-             * Version
-             * @description Number of the present version, from 1; `If-Match` takes it.
-             */
+            /** Version */
             version: number;
         };
         /**
@@ -14547,14 +11895,11 @@ export interface components {
             origin: "user" | "derived";
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * Value
-             * @description The value: a text, a list, or another form that the slot has.
-             */
+            /** Value */
             value: unknown;
         };
         /**
@@ -14568,14 +11913,10 @@ export interface components {
          *     }
          */
         WebhookCreate: {
-            /**
-             * Description
-             * @description What it is for, for people; null without one.
-             */
+            /** Description */
             description?: string | null;
             /**
              * Enabled
-             * @description False: nothing is sent.
              * @default true
              */
             enabled?: boolean;
@@ -14602,54 +11943,36 @@ export interface components {
          *     }
          */
         WebhookPatch: {
-            /**
-             * Description
-             * @description What it is for, for people; null removes it.
-             */
+            /** Description */
             description?: string | null;
             /**
              * Enabled
              * @description true forgets past failures; what waited is sent.
              */
             enabled?: boolean | null;
-            /**
-             * Events
-             * @description `*` stands for all, later ones too.
-             */
+            /** Events */
             events?: ("*" | "memory.added" | "memory.updated" | "memory.superseded" | "memory.deleted" | "memory.rejected" | "extraction.failed" | "session.compacted" | "job.dead")[] | null;
-            /**
-             * Url
-             * @description Called with POST. https, and on the internet.
-             */
+            /** Url */
             url?: string | null;
         };
         /** WebhookRead */
         WebhookRead: {
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Description
-             * @description What it is for, for people; null without one.
-             */
+            /** Description */
             description: string | null;
             /**
              * Disabled Reason
              * @description Set when the service disabled it: the receiver answered 410, or nothing arrived for three days.
              */
             disabled_reason: ("gone" | "failing") | null;
-            /**
-             * Enabled
-             * @description False: nothing is sent.
-             */
+            /** Enabled */
             enabled: boolean;
-            /**
-             * Events
-             * @description The events that are sent; `*` stands for all.
-             */
+            /** Events */
             events: ("*" | "memory.added" | "memory.updated" | "memory.superseded" | "memory.deleted" | "memory.rejected" | "extraction.failed" | "session.compacted" | "job.dead")[];
             /**
              * Failing Since
@@ -14668,53 +11991,35 @@ export interface components {
             paused_until: string | null;
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * Url
-             * @description Where events are sent, with POST.
-             */
+            /** Url */
             url: string;
-            /**
-             * Version
-             * @description Number of the present version, from 1; `If-Match` takes it.
-             */
+            /** Version */
             version: number;
-            /**
-             * Webhook Id
-             * @description Id of the webhook.
-             */
+            /** Webhook Id */
             webhook_id: string;
         };
         /** WebhookWithSecret */
         WebhookWithSecret: {
             /**
              * Create Time
-             * @description When it was made.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /**
-             * Description
-             * @description What it is for, for people; null without one.
-             */
+            /** Description */
             description: string | null;
             /**
              * Disabled Reason
              * @description Set when the service disabled it: the receiver answered 410, or nothing arrived for three days.
              */
             disabled_reason: ("gone" | "failing") | null;
-            /**
-             * Enabled
-             * @description False: nothing is sent.
-             */
+            /** Enabled */
             enabled: boolean;
-            /**
-             * Events
-             * @description The events that are sent; `*` stands for all.
-             */
+            /** Events */
             events: ("*" | "memory.added" | "memory.updated" | "memory.superseded" | "memory.deleted" | "memory.rejected" | "extraction.failed" | "session.compacted" | "job.dead")[];
             /**
              * Failing Since
@@ -14738,24 +12043,15 @@ export interface components {
             secret: string | null;
             /**
              * Update Time
-             * @description When it was last changed.
+             * @description ISO 8601 with a zone
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /**
-             * Url
-             * @description Where events are sent, with POST.
-             */
+            /** Url */
             url: string;
-            /**
-             * Version
-             * @description Number of the present version, from 1; `If-Match` takes it.
-             */
+            /** Version */
             version: number;
-            /**
-             * Webhook Id
-             * @description Id of the webhook.
-             */
+            /** Webhook Id */
             webhook_id: string;
         };
         /**
@@ -14803,10 +12099,7 @@ export interface components {
              * @description Tokens of what you send besides, such as the system prompt and tools. Of these and what a context counts as instructions and tools, the larger counts.
              */
             reserved_tokens?: number | null;
-            /**
-             * Summary Words
-             * @description About how many words a summary may have; two Chinese characters count as one.
-             */
+            /** Summary Words */
             summary_words?: number | null;
             /**
              * Trigger
@@ -14824,60 +12117,27 @@ export interface components {
          * @description The policy that holds: session over agent over deployment, key by key.
          */
         WindowPolicyRead: {
-            /**
-             * Approval Hours
-             * @description Hours for which a call without a result keeps its place.
-             */
+            /** Approval Hours */
             approval_hours: number;
-            /**
-             * Automatic
-             * @description False: compacted only on request.
-             */
+            /** Automatic */
             automatic: boolean;
-            /**
-             * Budget Tokens
-             * @description Tokens that the window may hold.
-             */
+            /** Budget Tokens */
             budget_tokens: number;
-            /**
-             * Checkpoint Every
-             * @description Messages between two checkpoints; 0 for none.
-             */
+            /** Checkpoint Every */
             checkpoint_every: number;
-            /**
-             * Evict Fraction
-             * @description Share of what fills the window then that compaction makes free.
-             */
+            /** Evict Fraction */
             evict_fraction: number;
-            /**
-             * Flush
-             * @description Share of the budget from which the session is compacted.
-             */
+            /** Flush */
             flush: number;
-            /**
-             * Keep Messages
-             * @description How many of the newest messages stay, as far as they fit.
-             */
+            /** Keep Messages */
             keep_messages: number;
-            /**
-             * Reserved Tokens
-             * @description Tokens counted at least for what is sent besides, such as the system prompt and tools.
-             */
+            /** Reserved Tokens */
             reserved_tokens: number;
-            /**
-             * Summary Words
-             * @description About how many words a summary may have; two Chinese characters count as one.
-             */
+            /** Summary Words */
             summary_words: number;
-            /**
-             * Triggers
-             * @description Further reasons to compact; any of them will do.
-             */
+            /** Triggers */
             triggers: components["schemas"]["TriggerRule-Output"][];
-            /**
-             * Warn
-             * @description Share of the budget from which the model is asked to save what matters.
-             */
+            /** Warn */
             warn: number;
         };
         /** WindowRead */
@@ -14897,14 +12157,9 @@ export interface components {
              * @description How many messages the window has.
              */
             messages: number;
-            /** @description The policy that holds: session over agent over deployment, key by key. */
             policy: components["schemas"]["WindowPolicyRead"];
-            /** @description How full the window of a session is. */
             pressure: components["schemas"]["PressureRead"];
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
             /**
              * Set Aside
@@ -14916,10 +12171,7 @@ export interface components {
              * @description Of the summaries of evicted messages, oldest first.
              */
             summary_ids: string[];
-            /**
-             * Summary Tokens
-             * @description Tokens of the summaries.
-             */
+            /** Summary Tokens */
             summary_tokens: number;
             /**
              * Token Scale
@@ -14986,7 +12238,6 @@ export interface components {
              */
             max_tokens?: number | null;
             /**
-             * @description How a window is chosen from for one call; what it chooses is made valid and fits.
              * @default {
              *       "name": "last_tokens",
              *       "count": 20,
@@ -15020,20 +12271,14 @@ export interface components {
              * @description Which ones, by their numbers.
              */
             left_out_ranges: components["schemas"]["LeftOutRange"][];
-            /**
-             * Max Tokens
-             * @description Tokens that they could take.
-             */
+            /** Max Tokens */
             max_tokens: number;
             /**
              * Messages
              * @description In the order of the conversation; instructions from before the window first.
              */
             messages: components["schemas"]["MessageRead"][];
-            /**
-             * Session Id
-             * @description Id of the session it belongs to, if it belongs to one.
-             */
+            /** Session Id */
             session_id: string;
             /**
              * Shortened
@@ -15045,15 +12290,9 @@ export interface components {
              * @description Whether the user is the first to speak, system messages aside.
              */
             starts_with_user: boolean;
-            /**
-             * Strategy
-             * @description Name of the strategy that chose.
-             */
+            /** Strategy */
             strategy: string;
-            /**
-             * Tokens
-             * @description Tokens of the messages shown.
-             */
+            /** Tokens */
             tokens: number;
             /**
              * Waiting
@@ -15073,13 +12312,10 @@ export interface operations {
     list_agents: {
         parameters: {
             query?: {
-                /** @description Only agents of this type. */
                 agent_type?: string | null;
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description Only what has this status. */
                 status?: ("enabled" | "disabled") | null;
             };
             header?: never;
@@ -15131,7 +12367,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the agent. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id: string;
             };
             cookie?: never;
@@ -15159,7 +12395,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the agent. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id: string;
             };
             cookie?: never;
@@ -15185,7 +12421,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the agent. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id: string;
             };
             cookie?: never;
@@ -15212,16 +12448,14 @@ export interface operations {
     list_agent_blocks: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is. */
                 max_tokens?: number | null;
             };
             header?: never;
             path: {
-                /** @description Id of the agent. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id: string;
             };
             cookie?: never;
@@ -15244,9 +12478,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the agent. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id: string;
-                /** @description Id of the block. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 block_id: string;
             };
             cookie?: never;
@@ -15269,9 +12503,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the agent. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id: string;
-                /** @description Id of the block. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 block_id: string;
             };
             cookie?: never;
@@ -15290,14 +12524,13 @@ export interface operations {
     get_profile_context: {
         parameters: {
             query: {
-                /** @description Only what belongs to this project. */
                 project_id?: string | null;
-                /** @description Only what belongs to this user. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id: string;
             };
             header?: never;
             path: {
-                /** @description Id of the agent. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id: string;
             };
             cookie?: never;
@@ -15320,21 +12553,16 @@ export interface operations {
             query?: {
                 /** @description Attached to this agent. */
                 agent_id?: string | null;
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description Whether to list hidden blocks too. */
                 include_hidden?: boolean;
-                /** @description Only blocks with this label. */
                 label?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is. */
                 max_tokens?: number | null;
                 /** @description Text in the label or the description, in any case. */
                 query?: string | null;
                 /** @description This session's own. */
                 session_id?: string | null;
-                /** @description Only blocks with this tag. */
                 tag?: string | null;
                 /** @description Users' copies of this template. */
                 template_id?: string | null;
@@ -15412,7 +12640,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the block. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 block_id: string;
             };
             cookie?: never;
@@ -15440,7 +12668,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the block. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 block_id: string;
             };
             cookie?: never;
@@ -15466,7 +12694,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the block. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 block_id: string;
             };
             cookie?: never;
@@ -15500,7 +12728,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the block. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 block_id: string;
             };
             cookie?: never;
@@ -15525,14 +12753,13 @@ export interface operations {
     list_block_history: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description Id of the block. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 block_id: string;
             };
             cookie?: never;
@@ -15560,7 +12787,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the block. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 block_id: string;
             };
             cookie?: never;
@@ -15592,7 +12819,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the block. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 block_id: string;
             };
             cookie?: never;
@@ -15620,7 +12847,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the block. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 block_id: string;
             };
             cookie?: never;
@@ -15652,7 +12879,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the block. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 block_id: string;
             };
             cookie?: never;
@@ -15684,7 +12911,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the block. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 block_id: string;
             };
             cookie?: never;
@@ -15705,11 +12932,9 @@ export interface operations {
     list_erasures: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Id of what was erased; needs `kind` beside it. */
                 id?: string | null;
-                /** @description Only receipts of this kind. */
                 kind?: ("session" | "project" | "user" | "agent") | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -15734,13 +12959,10 @@ export interface operations {
     list_evaluations: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description Only evaluations on this data set. */
                 dataset?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description Only evaluations with this name. */
                 name?: string | null;
             };
             header?: never;
@@ -15792,7 +13014,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the kept evaluation. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 evaluation_id: string;
             };
             cookie?: never;
@@ -15815,7 +13037,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the kept evaluation. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 evaluation_id: string;
             };
             cookie?: never;
@@ -15863,19 +13085,13 @@ export interface operations {
     list_extractions: {
         parameters: {
             query?: {
-                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description Only what this job did. */
                 job_id?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description Only what belongs to this session. */
                 session_id?: string | null;
-                /** @description Only what has this status. */
                 status?: ("extracted" | "committed" | "failed") | null;
-                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -15900,7 +13116,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the run of the extractor. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 extraction_id: string;
             };
             cookie?: never;
@@ -15978,7 +13194,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the file. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 file_id: string;
             };
             cookie?: never;
@@ -16005,13 +13221,11 @@ export interface operations {
             query?: {
                 /** @description Folders of this agent, and those attached to it. */
                 agent_id?: string | null;
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
                 /** @description Folders of this project. */
                 project_id?: string | null;
-                /** @description Only what counts for such an owner. */
                 scope?: ("user" | "project" | "agent") | null;
                 /** @description Folders of this user. */
                 user_id?: string | null;
@@ -16065,7 +13279,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the folder. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 folder_id: string;
             };
             cookie?: never;
@@ -16093,7 +13307,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the folder. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 folder_id: string;
             };
             cookie?: never;
@@ -16119,7 +13333,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the folder. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 folder_id: string;
             };
             cookie?: never;
@@ -16148,9 +13362,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the agent. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id: string;
-                /** @description Id of the folder. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 folder_id: string;
             };
             cookie?: never;
@@ -16173,9 +13387,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the agent. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id: string;
-                /** @description Id of the folder. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 folder_id: string;
             };
             cookie?: never;
@@ -16194,16 +13408,14 @@ export interface operations {
     list_files: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description Only files in this state. */
                 state?: ("pending" | "parsing" | "embedding" | "completed" | "error") | null;
             };
             header?: never;
             path: {
-                /** @description Id of the folder. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 folder_id: string;
             };
             cookie?: never;
@@ -16238,7 +13450,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the folder. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 folder_id: string;
             };
             cookie?: never;
@@ -16281,9 +13493,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the file. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 file_id: string;
-                /** @description Id of the folder. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 folder_id: string;
             };
             cookie?: never;
@@ -16311,9 +13523,9 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the file. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 file_id: string;
-                /** @description Id of the folder. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 folder_id: string;
             };
             cookie?: never;
@@ -16336,9 +13548,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the file. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 file_id: string;
-                /** @description Id of the folder. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 folder_id: string;
             };
             cookie?: never;
@@ -16366,18 +13578,16 @@ export interface operations {
     list_file_passages: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is. */
                 max_tokens?: number | null;
             };
             header?: never;
             path: {
-                /** @description Id of the file. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 file_id: string;
-                /** @description Id of the folder. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 folder_id: string;
             };
             cookie?: never;
@@ -16403,9 +13613,9 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the file. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 file_id: string;
-                /** @description Id of the folder. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 folder_id: string;
             };
             cookie?: never;
@@ -16426,16 +13636,14 @@ export interface operations {
     list_passages: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is. */
                 max_tokens?: number | null;
             };
             header?: never;
             path: {
-                /** @description Id of the folder. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 folder_id: string;
             };
             cookie?: never;
@@ -16461,7 +13669,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the folder. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 folder_id: string;
             };
             cookie?: never;
@@ -16488,9 +13696,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the folder. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 folder_id: string;
-                /** @description Id of the passage. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 passage_id: string;
             };
             cookie?: never;
@@ -16513,9 +13721,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the folder. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 folder_id: string;
-                /** @description Id of the passage. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 passage_id: string;
             };
             cookie?: never;
@@ -16590,7 +13798,6 @@ export interface operations {
     list_graph_changes: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -16620,7 +13827,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the change: of a merge, a split or another edit of entities. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 change_id: string;
             };
             cookie?: never;
@@ -16641,21 +13848,15 @@ export interface operations {
     list_entities: {
         parameters: {
             query?: {
-                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description Only what belongs to this project. */
                 project_id?: string | null;
                 /** @description A piece of its name or of an alias, in any case. */
                 q?: string | null;
-                /** @description Only what counts for such an owner. */
                 scope?: ("user" | "project" | "agent") | null;
-                /** @description Only entities of this type, such as person, organization or place. */
                 type?: string | null;
-                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -16680,7 +13881,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the entity. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 entity_id: string;
             };
             cookie?: never;
@@ -16706,7 +13907,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the entity. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 entity_id: string;
             };
             cookie?: never;
@@ -16738,7 +13939,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the entity. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 entity_id: string;
             };
             cookie?: never;
@@ -16763,12 +13964,11 @@ export interface operations {
     remove_entity_alias: {
         parameters: {
             query: {
-                /** @description The name to remove from the entity. */
                 alias: string;
             };
             header?: never;
             path: {
-                /** @description Id of the entity. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 entity_id: string;
             };
             cookie?: never;
@@ -16787,14 +13987,13 @@ export interface operations {
     list_entity_memories: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description Id of the entity. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 entity_id: string;
             };
             cookie?: never;
@@ -16820,7 +14019,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the entity. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 entity_id: string;
             };
             cookie?: never;
@@ -16850,7 +14049,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the entity. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 entity_id: string;
             };
             cookie?: never;
@@ -16875,25 +14074,18 @@ export interface operations {
     list_neighbours: {
         parameters: {
             query?: {
-                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
-                /** @description What held at this time, even in the future. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 as_of?: string | null;
                 /** @description Steps, at most 3. */
                 depth?: number;
-                /** @description The entity to begin from; give it or `name`. */
                 entity_id?: string | null;
-                /** @description By what was known at this time. Left out: by what is known now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 known_at?: string | null;
-                /** @description The most entities in the answer. */
                 limit?: number;
                 /** @description A name or an alias, instead of the id; in a graph that is named too. */
                 name?: string | null;
-                /** @description Only what belongs to this project. */
                 project_id?: string | null;
                 /** @description Follow this one alone. */
                 relation?: string | null;
-                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -16916,17 +14108,14 @@ export interface operations {
     list_paths: {
         parameters: {
             query: {
-                /** @description What held at this time, even in the future. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 as_of?: string | null;
                 /** @description Steps, at most 3. */
                 depth?: number;
-                /** @description The entity at which paths begin. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 from: string;
-                /** @description By what was known at this time. Left out: by what is known now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 known_at?: string | null;
-                /** @description The most paths in the answer. */
                 limit?: number;
-                /** @description The entity at which paths end. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 to: string;
             };
             header?: never;
@@ -16949,29 +14138,20 @@ export interface operations {
     list_relations: {
         parameters: {
             query?: {
-                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
-                /** @description What held at this time, even in the future. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 as_of?: string | null;
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description Only relations that end at this entity. */
                 destination_id?: string | null;
                 /** @description On one of the two sides. */
                 entity_id?: string | null;
                 /** @description Also what holds no longer, or not yet. */
                 include_closed?: boolean;
-                /** @description By what was known at this time. Left out: by what is known now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 known_at?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description Only what belongs to this project. */
                 project_id?: string | null;
-                /** @description Only this relation, in lower snake_case. */
                 relation?: string | null;
-                /** @description Only relations that begin at this entity. */
                 source_id?: string | null;
-                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -17026,7 +14206,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the relation. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 relation_id: string;
             };
             cookie?: never;
@@ -17050,7 +14230,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the relation. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 relation_id: string;
             };
             cookie?: never;
@@ -17077,14 +14257,13 @@ export interface operations {
     list_relation_history: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description Id of the relation. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 relation_id: string;
             };
             cookie?: never;
@@ -17105,19 +14284,13 @@ export interface operations {
     search_graph: {
         parameters: {
             query: {
-                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
-                /** @description What held at this time, even in the future. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 as_of?: string | null;
-                /** @description By what was known at this time. Left out: by what is known now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 known_at?: string | null;
-                /** @description The most entities in the answer. */
                 limit?: number;
-                /** @description Only what belongs to this project. */
                 project_id?: string | null;
                 /** @description Any text; the entities it names are found by their names and aliases. */
                 q: string;
-                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -17175,19 +14348,13 @@ export interface operations {
     list_jobs: {
         parameters: {
             query?: {
-                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description Only jobs of this kind. */
                 kind?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description Only what belongs to this session. */
                 session_id?: string | null;
-                /** @description Only what has this status. */
                 status?: ("pending" | "running" | "succeeded" | "dead" | "cancelled") | null;
-                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -17212,7 +14379,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the job. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 job_id: string;
             };
             cookie?: never;
@@ -17238,7 +14405,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the job. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 job_id: string;
             };
             cookie?: never;
@@ -17264,7 +14431,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the job. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 job_id: string;
             };
             cookie?: never;
@@ -17305,7 +14472,6 @@ export interface operations {
     list_keys: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -17359,7 +14525,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the key; not the key itself. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 key_id: string;
             };
             cookie?: never;
@@ -17380,43 +14546,30 @@ export interface operations {
     list_memories: {
         parameters: {
             query?: {
-                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
-                /** @description What was true at this time, by what is known now: `valid_from` had come, `valid_to` and `expires_at` had not. What was superseded since is among it; what was archived or deleted is not. It may lie ahead. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 as_of?: string | null;
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description Only what was stored with this `external_id`. */
                 external_id?: string | null;
                 /** @description The filter object of a search, as JSON. */
                 filters?: string | null;
                 /** @description True: only memories that another one may contradict, see `conflicts_with`; false: only others. It asks for what counts now, without `status` and times. */
                 in_conflict?: boolean | null;
-                /** @description By the records of this time: what was stored then, as it read then, and nothing that came later. Deleted memories never come back, and who may see what is as it is now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 known_at?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is. */
                 max_tokens?: number | null;
-                /** @description Only memories of this type; `behavior` means `habit`. */
                 memory_type?: ("preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience") | null;
                 /** @description Oldest or newest first. */
                 order?: "asc" | "desc";
-                /** @description Only what belongs to this project. */
                 project_id?: string | null;
-                /** @description Only what came from this session: what was saved with its id, or extracted from its messages, whatever its scope. Nothing when there is no such session. */
                 run_id?: string | null;
-                /** @description Only what counts for such an owner. */
                 scope?: ("session" | "project" | "user" | "agent") | null;
                 /** @description As `run_id`. */
                 session_id?: string | null;
-                /** @description Only memories from this source. */
                 source?: ("user" | "ai" | "knowledge_base" | "project_resource" | "import") | null;
                 /** @description `active`: what counts, now or at the requested time. */
                 status?: "active" | "archived" | "superseded";
-                /** @description Only memories of this tier. */
                 tier?: ("short" | "long") | null;
-                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -17596,25 +14749,18 @@ export interface operations {
     delete_memories: {
         parameters: {
             query?: {
-                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
                 /** @description Required, unless it is a dry run. */
                 confirm?: boolean;
                 /** @description Only count. */
                 dry_run?: boolean;
-                /** @description True: purge at once instead of after some days. */
                 hard?: boolean;
-                /** @description Only memories of this type; `behavior` means `habit`. */
                 memory_type?: ("preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience") | null;
-                /** @description Only what belongs to this project. */
                 project_id?: string | null;
-                /** @description Only what came from this session: what was saved with its id, or extracted from its messages, whatever its scope. Nothing when there is no such session. */
                 run_id?: string | null;
-                /** @description Only what counts for such an owner. */
                 scope?: ("session" | "project" | "user" | "agent") | null;
                 /** @description As `run_id`. */
                 session_id?: string | null;
-                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -17648,7 +14794,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the memory. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 memory_id: string;
             };
             cookie?: never;
@@ -17716,7 +14862,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the memory. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 memory_id: string;
             };
             cookie?: never;
@@ -17740,7 +14886,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the memory. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 memory_id: string;
             };
             cookie?: never;
@@ -17809,14 +14955,13 @@ export interface operations {
     list_feedback: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description Id of the memory. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 memory_id: string;
             };
             cookie?: never;
@@ -17842,7 +14987,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the memory. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 memory_id: string;
             };
             cookie?: never;
@@ -17876,14 +15021,13 @@ export interface operations {
     list_memory_history: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description Id of the memory. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 memory_id: string;
             };
             cookie?: never;
@@ -18053,7 +15197,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the memory. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 memory_id: string;
             };
             cookie?: never;
@@ -18083,7 +15227,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the memory. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 memory_id: string;
             };
             cookie?: never;
@@ -18108,13 +15252,10 @@ export interface operations {
     list_decisions: {
         parameters: {
             query?: {
-                /** @description Only verdicts that name this broken rule, such as `too_short`. */
                 code?: string | null;
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Only verdicts of this run. */
                 extraction_id?: string | null;
-                /** @description Only what this job did. */
                 job_id?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -18125,9 +15266,7 @@ export interface operations {
                  * @description Deprecated: use `extraction_id`.
                  */
                 run_id?: string | null;
-                /** @description Only what belongs to this user. */
                 user_id?: string | null;
-                /** @description Only verdicts of this kind. */
                 verdict?: ("accepted" | "rejected") | null;
             };
             header?: never;
@@ -18155,7 +15294,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the gate's verdict. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 decision_id: string;
             };
             cookie?: never;
@@ -18300,13 +15439,9 @@ export interface operations {
     get_memory_stats: {
         parameters: {
             query?: {
-                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
-                /** @description Only what belongs to this project. */
                 project_id?: string | null;
-                /** @description Only what came from this session: what was saved with its id, or extracted from its messages, whatever its scope. Nothing when there is no such session. */
                 run_id?: string | null;
-                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -18387,7 +15522,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the message. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 message_id: string;
             };
             cookie?: never;
@@ -18517,7 +15652,6 @@ export interface operations {
     list_projects: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -18573,7 +15707,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the project. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id: string;
             };
             cookie?: never;
@@ -18601,7 +15735,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the project. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id: string;
             };
             cookie?: never;
@@ -18627,7 +15761,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the project. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id: string;
             };
             cookie?: never;
@@ -18654,14 +15788,13 @@ export interface operations {
     list_project_members: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description Id of the project. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id: string;
             };
             cookie?: never;
@@ -18684,9 +15817,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the project. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id: string;
-                /** @description Id of the user. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id: string;
             };
             cookie?: never;
@@ -18713,9 +15846,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the project. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id: string;
-                /** @description Id of the user. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id: string;
             };
             cookie?: never;
@@ -18734,18 +15867,16 @@ export interface operations {
     list_project_memories: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
                 /** @description Only those of this author. */
                 user_id?: string | null;
-                /** @description Only items of this visibility. */
                 visibility?: ("public" | "members" | "owner_only") | null;
             };
             header?: never;
             path: {
-                /** @description Id of the project. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id: string;
             };
             cookie?: never;
@@ -18768,7 +15899,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the project. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id: string;
             };
             cookie?: never;
@@ -18794,7 +15925,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the project. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id: string;
             };
             cookie?: never;
@@ -18824,7 +15955,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the project. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id: string;
             };
             cookie?: never;
@@ -18856,7 +15987,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the project. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id: string;
             };
             cookie?: never;
@@ -18877,14 +16008,13 @@ export interface operations {
     list_project_profile_history: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description Id of the project. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id: string;
             };
             cookie?: never;
@@ -18910,7 +16040,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the project. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id: string;
             };
             cookie?: never;
@@ -18939,9 +16069,7 @@ export interface operations {
                 agent_id?: string | null;
                 /** @description Only ids that sort below this one. */
                 before?: string | null;
-                /** @description Only the checkpoint with this id. */
                 checkpoint_id?: string | null;
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description A JSON object that the metadata must contain. */
                 filter?: string | null;
@@ -19026,19 +16154,13 @@ export interface operations {
     list_sessions: {
         parameters: {
             query?: {
-                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description Only what belongs to this project. */
                 project_id?: string | null;
-                /** @description Only sessions of this type. */
                 session_type?: string | null;
-                /** @description Only what has this status. */
                 status?: ("running" | "ended") | null;
-                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -19141,7 +16263,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19192,7 +16314,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19218,7 +16340,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19245,7 +16367,6 @@ export interface operations {
     list_approvals: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -19254,7 +16375,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19277,9 +16398,8 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
-                /** @description Id of the call, as the assistant's message has it. */
                 tool_call_id: string;
             };
             cookie?: never;
@@ -19305,9 +16425,8 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
-                /** @description Id of the call, as the assistant's message has it. */
                 tool_call_id: string;
             };
             cookie?: never;
@@ -19336,22 +16455,17 @@ export interface operations {
                 archived?: boolean;
                 /** @description Only those made before this checkpoint. */
                 before?: string | null;
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description Only checkpoints of this part of the agent; the empty text is the agent itself. */
                 namespace?: string | null;
-                /** @description Only checkpoints that were made for this reason. */
                 reason?: ("manual" | "periodic" | "end" | "before_compact" | "before_restore") | null;
-                /** @description Only checkpoints that name this source. */
                 source?: string | null;
-                /** @description Only checkpoints of this step. */
                 step?: number | null;
             };
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19377,7 +16491,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19404,9 +16518,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the checkpoint. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 checkpoint_id: string;
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19429,9 +16543,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the checkpoint. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 checkpoint_id: string;
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19455,9 +16569,9 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the checkpoint. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 checkpoint_id: string;
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19483,7 +16597,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19510,7 +16624,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19681,7 +16795,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19707,7 +16821,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19746,7 +16860,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19773,14 +16887,13 @@ export interface operations {
             query?: {
                 /** @description Only the content with this hash. */
                 content_sha256?: string | null;
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19805,17 +16918,14 @@ export interface operations {
                 before?: string | null;
                 /** @description Id of a leaf: only the messages from it up to the root. */
                 branch?: string | null;
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is. */
                 max_tokens?: number | null;
                 /** @description Oldest or newest first. */
                 order?: "asc" | "desc";
                 /** @description Only messages with this text in their content, in any case. */
                 query?: string | null;
-                /** @description Only messages of this role. */
                 role?: ("user" | "assistant" | "system" | "tool") | null;
                 /** @description Only messages from then on. */
                 since?: string | null;
@@ -19824,7 +16934,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19874,7 +16984,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19956,14 +17066,12 @@ export interface operations {
     delete_all_messages: {
         parameters: {
             query?: {
-                /** @description Required, unless it is a dry run. */
                 confirm?: boolean;
-                /** @description Only count. */
                 dry_run?: boolean;
             };
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -19991,9 +17099,9 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the message. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 message_id: string;
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20016,9 +17124,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the message. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 message_id: string;
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20044,7 +17152,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20074,7 +17182,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20095,14 +17203,12 @@ export interface operations {
     delete_saver_thread: {
         parameters: {
             query?: {
-                /** @description The session must be this agent's, else 409 `session_mismatch`. */
                 agent_id?: string | null;
-                /** @description The session must be this user's, else 409 `session_mismatch`. */
                 user_id?: string | null;
             };
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20125,9 +17231,7 @@ export interface operations {
                 agent_id?: string | null;
                 /** @description Only ids that sort below this one. */
                 before?: string | null;
-                /** @description Only the checkpoint with this id. */
                 checkpoint_id?: string | null;
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description A JSON object that the metadata must contain. */
                 filter?: string | null;
@@ -20140,7 +17244,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20166,9 +17270,9 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the checkpoint. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 checkpoint_id: string;
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20198,9 +17302,9 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the checkpoint. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 checkpoint_id: string;
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20227,7 +17331,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20254,7 +17358,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20284,7 +17388,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20311,7 +17415,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20337,7 +17441,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20367,7 +17471,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20394,14 +17498,13 @@ export interface operations {
     list_snapshots: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20427,7 +17530,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20450,9 +17553,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
-                /** @description Id of the copy of the working state. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 snapshot_id: string;
             };
             cookie?: never;
@@ -20480,9 +17583,9 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
-                /** @description Id of the copy of the working state. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 snapshot_id: string;
             };
             cookie?: never;
@@ -20503,18 +17606,15 @@ export interface operations {
     list_summaries: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description Only summaries of this level; 0 covers messages. */
                 level?: number | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is. */
                 max_tokens?: number | null;
             };
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20537,9 +17637,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
-                /** @description Id of the summary. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 summary_id: string;
             };
             cookie?: never;
@@ -20562,7 +17662,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20620,7 +17720,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the session. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
             };
             cookie?: never;
@@ -20809,7 +17909,6 @@ export interface operations {
     list_tenants: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -20863,7 +17962,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the tenant. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 tenant_id: string;
             };
             cookie?: never;
@@ -20889,7 +17988,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the tenant. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 tenant_id: string;
             };
             cookie?: never;
@@ -20916,14 +18015,13 @@ export interface operations {
     list_tenant_keys: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description Id of the tenant. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 tenant_id: string;
             };
             cookie?: never;
@@ -20949,7 +18047,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the tenant. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 tenant_id: string;
             };
             cookie?: never;
@@ -20976,9 +18074,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the key; not the key itself. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 key_id: string;
-                /** @description Id of the tenant. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 tenant_id: string;
             };
             cookie?: never;
@@ -21128,9 +18226,7 @@ export interface operations {
     get_usage: {
         parameters: {
             query?: {
-                /** @description Only this model. */
                 model?: string | null;
-                /** @description Only this operation, such as `extract`. */
                 operation?: string | null;
                 /** @description First day (UTC); 29 days before `until` when left out. */
                 since?: string | null;
@@ -21157,19 +18253,14 @@ export interface operations {
     list_users: {
         parameters: {
             query?: {
-                /** @description Only users of this home agent. */
                 agent_id?: string | null;
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description Only the users with this `external_id`. */
                 external_id?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
                 /** @description Users whose id or name starts with this: the id as it is written here, the name as written, in lower case, in upper case or with capital first letters. */
                 starts_with?: string | null;
-                /** @description Only what has this status. */
                 status?: ("enabled" | "disabled") | null;
-                /** @description Only users of this type. */
                 user_type?: string | null;
             };
             header?: never;
@@ -21221,7 +18312,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the user. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id: string;
             };
             cookie?: never;
@@ -21266,7 +18357,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the user. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id: string;
             };
             cookie?: never;
@@ -21292,7 +18383,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the user. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id: string;
             };
             cookie?: never;
@@ -21324,7 +18415,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Id of the user. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id: string;
             };
             cookie?: never;
@@ -21355,7 +18446,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the user. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id: string;
             };
             cookie?: never;
@@ -21382,7 +18473,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the user. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id: string;
             };
             cookie?: never;
@@ -21421,7 +18512,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the user. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id: string;
             };
             cookie?: never;
@@ -21451,7 +18542,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the user. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id: string;
             };
             cookie?: never;
@@ -21483,7 +18574,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the user. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id: string;
             };
             cookie?: never;
@@ -21504,14 +18595,13 @@ export interface operations {
     list_user_profile_history: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description Id of the user. */
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id: string;
             };
             cookie?: never;
@@ -21532,7 +18622,6 @@ export interface operations {
     list_webhooks: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -21586,7 +18675,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the webhook. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 webhook_id: string;
             };
             cookie?: never;
@@ -21609,7 +18698,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description Id of the webhook. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 webhook_id: string;
             };
             cookie?: never;
@@ -21633,7 +18722,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Id of the webhook. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 webhook_id: string;
             };
             cookie?: never;
@@ -21660,18 +18749,15 @@ export interface operations {
     list_webhook_deliveries: {
         parameters: {
             query?: {
-                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
-                /** @description Only deliveries of this event. */
                 event_type?: ("memory.added" | "memory.updated" | "memory.superseded" | "memory.deleted" | "memory.rejected" | "extraction.failed" | "session.compacted" | "job.dead" | "webhook.test") | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description Only what has this status. */
                 status?: ("pending" | "delivered" | "dead") | null;
             };
             header?: never;
             path: {
-                /** @description Id of the webhook. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 webhook_id: string;
             };
             cookie?: never;
@@ -21697,9 +18783,9 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the delivery. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 delivery_id: string;
-                /** @description Id of the webhook. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 webhook_id: string;
             };
             cookie?: never;
@@ -21725,7 +18811,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the webhook. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 webhook_id: string;
             };
             cookie?: never;
@@ -21751,7 +18837,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description Id of the webhook. */
+                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
                 webhook_id: string;
             };
             cookie?: never;

@@ -220,7 +220,9 @@ test("a client for one user says for whom it asks", async (t) => {
   const { memory, asked } = await clientOf(t, [answers({})]);
 
   await memory.actingAs("ana").get("mem_1");
+  await memory.actingAs("张三").get("mem_1");
   await memory.get("mem_1");
 
-  assert.deepEqual(asked.map((one) => one.headers["kemem-user"]), ["ana", undefined]);
+  const named = asked.map((one) => one.headers["kemem-user"]);
+  assert.deepEqual(named, ["ana", "%E5%BC%A0%E4%B8%89", undefined]);
 });

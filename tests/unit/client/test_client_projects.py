@@ -72,11 +72,24 @@ async def test_client_of_an_acting_user_shares_connections_and_closes_none(serve
     assert len(server.requests) == 2
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a\nX-Other: b", "安娜"])
+@pytest.mark.parametrize(
+    ("name", "sent"),
+    [("ana:1@b", "ana:1@b"), ("张三", "%E5%BC%A0%E4%B8%89"), ("Zoe\u0308", "Zo%C3%AB"),
+     ("a%b, c", "a%25b%2C%20c")],
+)  # fmt: skip
+async def test_an_acting_user_is_sent_as_encoded_utf_8(server, memory, name, sent) -> None:
+    server.otherwise = says(ANSWER)
+
+    await ask(memory.acting_as(name).projects.get, "p1")
+
+    assert server.requests[-1].headers["KeMem-User"] == sent
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", "a\nX-Other: b", "安" * 65])
 def test_malformed_acting_user_is_refused(open_memory, name) -> None:
-    with pytest.raises(ValueError, match="acting user"):
+    with pytest.raises(ValueError, match="cannot be the id of a user"):
         open_memory().acting_as(name)
-    with pytest.raises(ValueError, match="acting user"):
+    with pytest.raises(ValueError, match="cannot be the id of a user"):
         open_memory(acting_user=name)
 
 
