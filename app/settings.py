@@ -19,15 +19,18 @@ from pydantic import (
     AfterValidator,
     Field,
     SecretStr,
+    StringConstraints,
     ValidationError,
     model_validator,
 )
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from app.errors import ConfigurationError
-from app.platform.values.fields import OwnId
 
 Share = Annotated[float, Ge(0.0), Le(1.0)]
+
+UserId = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:@|+=~-]{0,63}$")]
+"""An id of a user, in ASCII alone."""
 
 
 def _whole_address(address: str) -> str:
@@ -164,7 +167,7 @@ class Settings(BaseSettings):
     # --- what is accepted
     enabled: bool = True
     auto_create: bool = True
-    default_user_id: OwnId | None = None
+    default_user_id: UserId | None = None
     min_confidence: Share = 0.7
     duplicate_threshold: Share | None = None
     min_length: Annotated[int, Ge(1), Le(1000)] = 5

@@ -28,7 +28,7 @@ SIBLINGS: Final = {
     "embedded": {"database"},  # It has the two logins of any other.
     "database": {"observability"},  # What waits for a connection is told.
     "work": {"database"},  # A unit of work is a transaction.
-    "outbox": {"database"},
+    "outbox": {"database", "values"},  # An event names ids that callers chose.
     "jobs": {"database", "observability", "outbox"},  # A dead job is an event.
     "plugins": {"observability"},
     "llm": {"text"},
