@@ -3103,11 +3103,14 @@ export interface components {
         AddAccepted: {
             /**
              * Due At
-             * @description ISO 8601 with a zone
+             * @description When the job may begin, at the earliest.
              * @example 2026-11-21T12:00:00Z
              */
             due_at: string;
-            /** Job Id */
+            /**
+             * Job Id
+             * @description Id of the job: see `GET /v1/jobs/{job_id}`.
+             */
             job_id: string;
             /**
              * Status
@@ -3117,6 +3120,7 @@ export interface components {
             status: "pending" | "running";
             /**
              * Warnings
+             * @description What of the request will not be used, and why.
              * @default []
              */
             warnings?: components["schemas"]["RequestWarning"][];
@@ -3147,11 +3151,13 @@ export interface components {
             agent_id?: string | null;
             /**
              * Agent Name
+             * @description Its name, for people.
              * @example Support assistant
              */
             agent_name: string;
             /**
              * Agent Type
+             * @description A word of yours for what kind of agent it is; null without one.
              * @example chatbot
              */
             agent_type?: string | null;
@@ -3169,10 +3175,14 @@ export interface components {
             config?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** Description */
+            /**
+             * Description
+             * @description What it is for, for people; null without one.
+             */
             description?: string | null;
             /**
              * Injection Enabled
+             * @description False: nothing remembered goes into a context.
              * @default true
              */
             injection_enabled?: boolean;
@@ -3184,11 +3194,13 @@ export interface components {
             memory_blocks?: components["schemas"]["MemoryBlockCreate"][];
             /**
              * Memory Enabled
+             * @description False: nothing is remembered for this agent.
              * @default true
              */
             memory_enabled?: boolean;
             /**
              * Status
+             * @description `disabled`: nothing new is written for it.
              * @default enabled
              * @enum {string}
              */
@@ -3204,40 +3216,73 @@ export interface components {
          *     }
          */
         AgentPatch: {
-            /** Agent Name */
+            /**
+             * Agent Name
+             * @description The new name; null leaves it.
+             */
             agent_name?: string | null;
-            /** Agent Type */
+            /**
+             * Agent Type
+             * @description A word of yours for what kind of agent it is; null removes it.
+             */
             agent_type?: string | null;
-            /** Config */
+            /**
+             * Config
+             * @description Your own settings of the agent, in place of all before; null leaves them. A JSON object: at most 64 KiB, 100 keys, 8 levels.
+             */
             config?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /** Description */
+            /**
+             * Description
+             * @description What it is for, for people; null removes it.
+             */
             description?: string | null;
-            /** Injection Enabled */
+            /**
+             * Injection Enabled
+             * @description False: nothing remembered goes into its contexts; null leaves it.
+             */
             injection_enabled?: boolean | null;
-            /** Memory Enabled */
+            /**
+             * Memory Enabled
+             * @description False: nothing is remembered for this agent; null leaves it.
+             */
             memory_enabled?: boolean | null;
-            /** Status */
+            /**
+             * Status
+             * @description `disabled`: nothing new is written for it; null leaves it.
+             */
             status?: ("enabled" | "disabled") | null;
             /** @description All of it: what is left out is said no more, as all by null. */
             window_policy?: components["schemas"]["WindowPolicyPatch"] | null;
         };
         /** AgentRead */
         AgentRead: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description Id of the agent.
+             */
             agent_id: string;
-            /** Agent Name */
+            /**
+             * Agent Name
+             * @description Its name, for people.
+             */
             agent_name: string;
-            /** Agent Type */
+            /**
+             * Agent Type
+             * @description A word of yours for what kind of agent it is; null without one.
+             */
             agent_type: string | null;
-            /** Config */
+            /**
+             * Config
+             * @description Your own settings of the agent.
+             */
             config: {
                 [key: string]: unknown;
             };
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -3246,7 +3291,10 @@ export interface components {
              * @description Id of the key that made it.
              */
             creator: string | null;
-            /** Description */
+            /**
+             * Description
+             * @description What it is for, for people; null without one.
+             */
             description: string | null;
             /**
              * Injection Enabled
@@ -3260,16 +3308,20 @@ export interface components {
             memory_enabled: boolean;
             /**
              * Status
+             * @description `disabled`: nothing new is written for it.
              * @enum {string}
              */
             status: "enabled" | "disabled";
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** Version */
+            /**
+             * Version
+             * @description Number of the present version, from 1; `If-Match` takes it.
+             */
             version: number;
             /**
              * Window Policy
@@ -3288,6 +3340,7 @@ export interface components {
         AliasCreate: {
             /**
              * Alias
+             * @description A further name of the entity.
              * @example 李明
              */
             alias: string;
@@ -3310,10 +3363,14 @@ export interface components {
             arguments?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /** Comment */
+            /**
+             * Comment
+             * @description Why, in words for people.
+             */
             comment?: string | null;
             /**
              * Decision
+             * @description What the human decided; `timeout`: nobody did in time.
              * @enum {string}
              */
             decision: "approved" | "rejected" | "modified" | "timeout";
@@ -3330,7 +3387,10 @@ export interface components {
              * @description Whether a tool message has brought the call's result.
              */
             answered: boolean;
-            /** Approval Id */
+            /**
+             * Approval Id
+             * @description Id of this approval.
+             */
             approval_id: string;
             /**
              * Arguments
@@ -3339,23 +3399,32 @@ export interface components {
             arguments: {
                 [key: string]: unknown;
             } | null;
-            /** Call */
+            /**
+             * Call
+             * @description The call as the assistant made it.
+             */
             call: {
                 [key: string]: unknown;
             };
-            /** Comment */
+            /**
+             * Comment
+             * @description Why it was decided so; null without a comment.
+             */
             comment: string | null;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Decided At */
+            /**
+             * Decided At
+             * @description When it was decided; null until then.
+             */
             decided_at: string | null;
             /**
              * Expires At
-             * @description ISO 8601 with a zone
+             * @description When it counts as `timeout`, if nobody decided.
              * @example 2026-11-21T12:00:00Z
              */
             expires_at: string;
@@ -3364,9 +3433,15 @@ export interface components {
              * @description The message with the call, when it is stored here.
              */
             message_id: string | null;
-            /** Sequence No */
+            /**
+             * Sequence No
+             * @description Number of the message with the call.
+             */
             sequence_no: number;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
             /**
              * Status
@@ -3374,7 +3449,10 @@ export interface components {
              * @enum {string}
              */
             status: "pending" | "approved" | "rejected" | "modified" | "timeout";
-            /** Tool Call Id */
+            /**
+             * Tool Call Id
+             * @description Id of the call that waits.
+             */
             tool_call_id: string;
         };
         /** AskedQuery */
@@ -3389,7 +3467,10 @@ export interface components {
              * @description What embedded it.
              */
             embedding_models: string[];
-            /** Reranker */
+            /**
+             * Reranker
+             * @description What reordered the memories; null if nothing did.
+             */
             reranker: string | null;
             /**
              * Source
@@ -3406,7 +3487,10 @@ export interface components {
          *     }
          */
         BlockAppend: {
-            /** Text */
+            /**
+             * Text
+             * @description The text to add.
+             */
             text: string;
         };
         /**
@@ -3481,6 +3565,7 @@ export interface components {
             session_id?: string | null;
             /**
              * Tags
+             * @description Words to select by.
              * @default []
              */
             tags?: string[];
@@ -3491,6 +3576,7 @@ export interface components {
             user_id?: string | null;
             /**
              * Value
+             * @description The text that the model sees.
              * @default
              * @example Her name is Ana. She lives in Bonn.
              */
@@ -3506,14 +3592,20 @@ export interface components {
              * @description It was attached to so many.
              */
             agents: number;
-            /** Block Id */
+            /**
+             * Block Id
+             * @description Id of the block.
+             */
             block_id: string;
             /**
              * Copies
              * @description Users' own copies, which went with it.
              */
             copies: number;
-            /** Dry Run */
+            /**
+             * Dry Run
+             * @description Whether it was only counted, and nothing was changed.
+             */
             dry_run: boolean;
         };
         /**
@@ -3528,7 +3620,7 @@ export interface components {
             actor: string | null;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -3538,21 +3630,31 @@ export interface components {
              * @default false
              */
             current?: boolean;
-            /** Description */
+            /**
+             * Description
+             * @description The description after the change; null without one.
+             */
             description: string | null;
             /**
              * Event
+             * @description What was done.
              * @enum {string}
              */
             event: "create" | "copy" | "update" | "append" | "replace" | "insert" | "rewrite";
-            /** History No */
+            /**
+             * History No
+             * @description Number of the entry in the block's history.
+             */
             history_no: number;
             /**
              * Session Id
              * @description Where a tool made it.
              */
             session_id: string | null;
-            /** Value */
+            /**
+             * Value
+             * @description The text after the change.
+             */
             value: string;
         };
         /**
@@ -3569,7 +3671,10 @@ export interface components {
              * @description After this line; 0 for the beginning, the end when left out.
              */
             line?: number | null;
-            /** Text */
+            /**
+             * Text
+             * @description The text to add.
+             */
             text: string;
         };
         /**
@@ -3582,31 +3687,55 @@ export interface components {
          *     }
          */
         BlockPatch: {
-            /** Description */
+            /**
+             * Description
+             * @description Tells the model what belongs in it; null removes it.
+             */
             description?: string | null;
-            /** Hidden */
+            /**
+             * Hidden
+             * @description True: it is kept out of the context and of lists; null leaves it.
+             */
             hidden?: boolean | null;
-            /** Label */
+            /**
+             * Label
+             * @description The new label; null leaves it.
+             */
             label?: string | null;
             /**
              * Limit
              * @description Stays as it is when left out.
              */
             limit?: number | null;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, in place of all before; null leaves them.
+             */
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /** Read Only */
+            /**
+             * Read Only
+             * @description True: tools and edits may not change it; null leaves it.
+             */
             read_only?: boolean | null;
-            /** Tags */
+            /**
+             * Tags
+             * @description The new tags, in place of all before; null leaves them.
+             */
             tags?: string[] | null;
-            /** Value */
+            /**
+             * Value
+             * @description The new text; null leaves it.
+             */
             value?: string | null;
         };
         /** BlockRead */
         BlockRead: {
-            /** Block Id */
+            /**
+             * Block Id
+             * @description Id of the block.
+             */
             block_id: string;
             /**
              * Chars Current
@@ -3615,7 +3744,7 @@ export interface components {
             readonly chars_current: number;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -3624,28 +3753,52 @@ export interface components {
              * @description Id of the key that made it.
              */
             creator: string | null;
-            /** Description */
+            /**
+             * Description
+             * @description Tells the model what belongs in it; null without one.
+             */
             description: string | null;
-            /** Hidden */
+            /**
+             * Hidden
+             * @description True: it is kept out of the context and of lists.
+             */
             hidden: boolean;
-            /** Label */
+            /**
+             * Label
+             * @description What the block is about.
+             */
             label: string;
-            /** Limit */
+            /**
+             * Limit
+             * @description Most characters (code points) it may hold.
+             */
             limit: number;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, as it was stored.
+             */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Per User */
+            /**
+             * Per User
+             * @description True: a template, of which the first edit in a session makes that user's own copy.
+             */
             per_user: boolean;
-            /** Read Only */
+            /**
+             * Read Only
+             * @description True: tools and edits may not change it.
+             */
             read_only: boolean;
             /**
              * Session Id
              * @description The session that alone shows it; null when it is no session's.
              */
             session_id: string | null;
-            /** Tags */
+            /**
+             * Tags
+             * @description Words to select by.
+             */
             tags: string[];
             /**
              * Template Id
@@ -3654,7 +3807,7 @@ export interface components {
             template_id: string | null;
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
@@ -3663,9 +3816,15 @@ export interface components {
              * @description Whose it is; null when all users share it.
              */
             user_id: string | null;
-            /** Value */
+            /**
+             * Value
+             * @description The text that the model sees.
+             */
             value: string;
-            /** Version */
+            /**
+             * Version
+             * @description Number of the present version, from 1; `If-Match` takes it.
+             */
             version: number;
         };
         /**
@@ -3696,7 +3855,10 @@ export interface components {
          *     }
          */
         BlockRewrite: {
-            /** Value */
+            /**
+             * Value
+             * @description The new text, in place of all before.
+             */
             value: string;
         };
         /**
@@ -3710,7 +3872,10 @@ export interface components {
          *     }
          */
         BulkDelete: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description Only memories of this agent.
+             */
             agent_id?: string | null;
             /**
              * Confirm
@@ -3736,25 +3901,44 @@ export interface components {
             } | null;
             /**
              * Hard
+             * @description True: purge at once instead of after some days.
              * @default false
              */
             hard?: boolean;
-            /** Memory Type */
+            /**
+             * Memory Type
+             * @description Only memories of this type.
+             */
             memory_type?: ("preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience") | null;
-            /** Project Id */
+            /**
+             * Project Id
+             * @description Only memories of this project.
+             */
             project_id?: string | null;
-            /** Reason */
+            /**
+             * Reason
+             * @description Kept in the history.
+             */
             reason?: string | null;
-            /** Run Id */
+            /**
+             * Run Id
+             * @description Only what came from this session: what was saved with its id, or extracted from its messages, whatever its scope. Nothing when there is no such session.
+             */
             run_id?: string | null;
-            /** Scope */
+            /**
+             * Scope
+             * @description Only what counts for such an owner.
+             */
             scope?: ("session" | "project" | "user" | "agent") | null;
             /**
              * Session Id
              * @description As `run_id`.
              */
             session_id?: string | null;
-            /** User Id */
+            /**
+             * User Id
+             * @description Only memories of this user.
+             */
             user_id?: string | null;
         };
         /**
@@ -3777,23 +3961,31 @@ export interface components {
             id: string;
             /**
              * Reason
+             * @description Why it would be forgotten.
              * @example over_capacity
              */
             reason: string;
         };
         /** ChangeListed */
         ChangeListed: {
-            /** Actor */
+            /**
+             * Actor
+             * @description Id of the key that did it.
+             */
             actor: string | null;
             /**
              * Change Id
              * @description Null with dry_run.
              */
             change_id: string | null;
-            /** Create Time */
+            /**
+             * Create Time
+             * @description When it was made.
+             */
             create_time: string | null;
             /**
              * Dry Run
+             * @description Whether it was only counted, and nothing was changed.
              * @default false
              */
             dry_run?: boolean;
@@ -3809,10 +4001,14 @@ export interface components {
             entity_ids: string[];
             /**
              * Event
+             * @description What was done.
              * @enum {string}
              */
             event: "MERGE" | "SPLIT" | "UPDATE" | "DELETE";
-            /** Reason */
+            /**
+             * Reason
+             * @description Why, if that was said.
+             */
             reason: string | null;
             /**
              * Rows
@@ -3821,7 +4017,10 @@ export interface components {
             rows: {
                 [key: string]: number;
             };
-            /** Undone At */
+            /**
+             * Undone At
+             * @description When it was undone; null if it was not.
+             */
             undone_at: string | null;
         };
         /**
@@ -3829,17 +4028,24 @@ export interface components {
          * @description A merge or a split, in figures.
          */
         ChangeRead: {
-            /** Actor */
+            /**
+             * Actor
+             * @description Id of the key that did it.
+             */
             actor: string | null;
             /**
              * Change Id
              * @description Null with dry_run.
              */
             change_id: string | null;
-            /** Create Time */
+            /**
+             * Create Time
+             * @description When it was done; null with `dry_run`.
+             */
             create_time: string | null;
             /**
              * Dry Run
+             * @description Whether it was only counted, and nothing was changed.
              * @default false
              */
             dry_run?: boolean;
@@ -3850,10 +4056,14 @@ export interface components {
             entity_ids: string[];
             /**
              * Event
+             * @description What was done.
              * @enum {string}
              */
             event: "MERGE" | "SPLIT" | "UPDATE" | "DELETE";
-            /** Reason */
+            /**
+             * Reason
+             * @description Why, if that was said.
+             */
             reason: string | null;
             /**
              * Rows
@@ -3862,7 +4072,10 @@ export interface components {
             rows: {
                 [key: string]: number;
             };
-            /** Undone At */
+            /**
+             * Undone At
+             * @description When it was undone; null if it was not.
+             */
             undone_at: string | null;
         };
         /**
@@ -3910,23 +4123,36 @@ export interface components {
             parent_id?: string | null;
             /**
              * Source
+             * @description What made it, in a word of yours.
              * @example loop
              */
             source?: string | null;
-            /** Step */
+            /**
+             * Step
+             * @description Number of the agent's step.
+             */
             step?: number | null;
         };
         /** CheckpointRead */
         CheckpointRead: {
-            /** Archived */
+            /**
+             * Archived
+             * @description Whether it is archived, and its contents kept compressed.
+             */
             archived: boolean;
-            /** Archived At */
+            /**
+             * Archived At
+             * @description When it was archived; null if it was not.
+             */
             archived_at: string | null;
-            /** Checkpoint Id */
+            /**
+             * Checkpoint Id
+             * @description Id of the checkpoint.
+             */
             checkpoint_id: string;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -3945,13 +4171,22 @@ export interface components {
              * @description Number of the session's newest message then.
              */
             message_seq: number;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, as it was stored.
+             */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Namespace */
+            /**
+             * Namespace
+             * @description The part of the agent it is of; empty for the agent itself.
+             */
             namespace: string;
-            /** Parent Id */
+            /**
+             * Parent Id
+             * @description Id of the checkpoint that it follows; null without one.
+             */
             parent_id: string | null;
             /**
              * Reason
@@ -3959,16 +4194,25 @@ export interface components {
              * @enum {string}
              */
             reason: "manual" | "periodic" | "end" | "before_compact" | "before_restore";
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
             /**
              * Size Bytes
              * @description Of contents and working state, before compression.
              */
             size_bytes: number;
-            /** Source */
+            /**
+             * Source
+             * @description What made it, in a word of the caller's; null if that was not given.
+             */
             source: string | null;
-            /** Step */
+            /**
+             * Step
+             * @description Number of the agent's step; null if that was not given.
+             */
             step: number | null;
             /**
              * Summary Ids
@@ -3986,9 +4230,15 @@ export interface components {
              * @description A checkpoint of the session before the restore.
              */
             before_restore_id: string;
-            /** Checkpoint Id */
+            /**
+             * Checkpoint Id
+             * @description Id of the checkpoint that was restored.
+             */
             checkpoint_id: string;
-            /** In Context From */
+            /**
+             * In Context From
+             * @description The window begins behind this number.
+             */
             in_context_from: number;
             /**
              * Last Sequence No
@@ -4000,32 +4250,54 @@ export interface components {
              * @description What is appended next follows this message.
              */
             message_seq: number;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
             /**
              * State Version
              * @description Of the working state, for `If-Match`.
              */
             state_version: number;
-            /** Summary Ids */
+            /**
+             * Summary Ids
+             * @description Ids of the summaries of what is before it, oldest first.
+             */
             summary_ids: string[];
-            /** Window Messages */
+            /**
+             * Window Messages
+             * @description How many messages the window has.
+             */
             window_messages: number;
-            /** Window Tokens */
+            /**
+             * Window Tokens
+             * @description Tokens of the messages in the window.
+             */
             window_tokens: number;
         };
         /** CheckpointShown */
         CheckpointShown: {
-            /** Archived */
+            /**
+             * Archived
+             * @description Whether it is archived, and its contents kept compressed.
+             */
             archived: boolean;
-            /** Archived At */
+            /**
+             * Archived At
+             * @description When it was archived; null if it was not.
+             */
             archived_at: string | null;
-            /** Checkpoint Id */
+            /**
+             * Checkpoint Id
+             * @description Id of the checkpoint.
+             */
             checkpoint_id: string;
+            /** @description What the caller stored with it. */
             contents: components["schemas"]["ContentsRead"];
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -4044,13 +4316,22 @@ export interface components {
              * @description Number of the session's newest message then.
              */
             message_seq: number;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, as it was stored.
+             */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Namespace */
+            /**
+             * Namespace
+             * @description The part of the agent it is of; empty for the agent itself.
+             */
             namespace: string;
-            /** Parent Id */
+            /**
+             * Parent Id
+             * @description Id of the checkpoint that it follows; null without one.
+             */
             parent_id: string | null;
             /**
              * Reason
@@ -4058,14 +4339,20 @@ export interface components {
              * @enum {string}
              */
             reason: "manual" | "periodic" | "end" | "before_compact" | "before_restore";
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
             /**
              * Size Bytes
              * @description Of contents and working state, before compression.
              */
             size_bytes: number;
-            /** Source */
+            /**
+             * Source
+             * @description What made it, in a word of the caller's; null if that was not given.
+             */
             source: string | null;
             /**
              * State
@@ -4074,9 +4361,15 @@ export interface components {
             state: {
                 [key: string]: unknown;
             };
-            /** State Version */
+            /**
+             * State Version
+             * @description Version of the working state then.
+             */
             state_version: number;
-            /** Step */
+            /**
+             * Step
+             * @description Number of the agent's step; null if that was not given.
+             */
             step: number | null;
             /**
              * Summary Ids
@@ -4117,7 +4410,10 @@ export interface components {
              * @description Of the session as it was.
              */
             checkpoint_id: string | null;
-            /** Compacted */
+            /**
+             * Compacted
+             * @description Whether messages left the window.
+             */
             compacted: boolean;
             /** @description With `dry_run`, what would leave. */
             evicted: components["schemas"]["EvictedRead"] | null;
@@ -4136,20 +4432,26 @@ export interface components {
              * @description Whether more has to leave, which takes another compaction.
              */
             more: boolean;
+            /** @description How full the window is now; null if nothing changed. */
             pressure_after: components["schemas"]["PressureRead"] | null;
+            /** @description How full the window was. */
             pressure_before: components["schemas"]["PressureRead"];
             /**
              * Rescue Job Id
              * @description The job that reads what left for memories; null where memory is off, or all of it was read before.
              */
             rescue_job_id: string | null;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
             /**
              * Snapshot Id
              * @description Of the working state as it was.
              */
             snapshot_id: string | null;
+            /** @description The summary of what left; null if nothing did. */
             summary: components["schemas"]["SummaryRead"] | null;
             /**
              * Why Not
@@ -4207,6 +4509,7 @@ export interface components {
         Contents: {
             /**
              * Agent State
+             * @description The state of the agent, in a form of yours.
              * @default {}
              */
             agent_state?: {
@@ -4228,6 +4531,7 @@ export interface components {
             }[] | null;
             /**
              * Tool States
+             * @description The states of its tools, in a form of yours.
              * @default {}
              */
             tool_states?: {
@@ -4236,19 +4540,31 @@ export interface components {
         };
         /** ContentsRead */
         ContentsRead: {
-            /** Agent State */
+            /**
+             * Agent State
+             * @description The state of the agent, in a form of yours.
+             */
             agent_state: {
                 [key: string]: unknown;
             };
-            /** Messages */
+            /**
+             * Messages
+             * @description Messages of a caller that keeps them elsewhere; null without any.
+             */
             messages: {
                 [key: string]: unknown;
             }[] | null;
-            /** Pending Tool Calls */
+            /**
+             * Pending Tool Calls
+             * @description Calls that waited for a human.
+             */
             pending_tool_calls: {
                 [key: string]: unknown;
             }[];
-            /** Tool States */
+            /**
+             * Tool States
+             * @description The states of its tools, in a form of yours.
+             */
             tool_states: {
                 [key: string]: unknown;
             };
@@ -4267,6 +4583,7 @@ export interface components {
             counter: string;
             /** @description Null where none were looked for: excluded, switched off, or without a query. */
             excerpt_source: components["schemas"]["ExcerptSource"] | null;
+            /** @description Whether what is remembered goes into this context: profile, corrections and memories. */
             injection: components["schemas"]["InjectionState"];
             /**
              * Memory Tokens
@@ -4280,21 +4597,30 @@ export interface components {
             messages: {
                 [key: string]: unknown;
             }[];
-            /** Parts */
+            /**
+             * Parts
+             * @description The parts of the context, in their order.
+             */
             parts: components["schemas"]["Part"][];
+            /** @description How full the window of a session is. */
             pressure: components["schemas"]["PressureRead"];
             /**
              * Prompt
              * @description The system section: instructions, then profile, blocks, summary, corrections, memories, passages and excerpts, escaped and marked as data; of plain, the conversation too.
              */
             prompt: string;
+            /** @description What was asked of the memories. */
             query: components["schemas"]["AskedQuery"];
             /**
              * Render
+             * @description The form that the request asked for.
              * @enum {string}
              */
             render: "openai" | "anthropic" | "plain" | "parts";
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session.
+             */
             session_id: string;
             /**
              * Starts With User
@@ -4326,6 +4652,7 @@ export interface components {
              * @description Which passages are in it, in order.
              */
             used_passages: components["schemas"]["UsedPassage"][];
+            /** @description Which messages are shown. */
             window: components["schemas"]["ShownWindow"];
         };
         /**
@@ -4336,7 +4663,10 @@ export interface components {
          *     }
          */
         ContextRequest: {
-            /** As Of */
+            /**
+             * As Of
+             * @description What was true at this time, by what is known now: `valid_from` had come, `valid_to` and `expires_at` had not. What was superseded since is among it; what was archived or deleted is not. It may lie ahead. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused.
+             */
             as_of?: string | null;
             /** @description For this call, replace older results of tools by a short line, so that more of the conversation fits. All of them stay stored. */
             clear_tool_results?: components["schemas"]["ClearToolResults"] | null;
@@ -4361,10 +4691,12 @@ export interface components {
             excerpts?: components["schemas"]["ExcerptFilter"];
             /**
              * Explain
+             * @description Whether memories and excerpts say how they came to their place.
              * @default false
              */
             explain?: boolean;
             /**
+             * @description Which parts are wanted.
              * @default {
              *       "profile": true,
              *       "blocks": true,
@@ -4381,7 +4713,10 @@ export interface components {
              * @description For profile, corrections, memories, passages and excerpts together; `MEMORY_MAX_INJECTION_TOKENS` when left out.
              */
             max_memory_tokens?: number | null;
-            /** @default {} */
+            /**
+             * @description Which memories the context may show; fields that are left out do not restrict it.
+             * @default {}
+             */
             memories?: components["schemas"]["MemoryFilter"];
             /**
              * Messages
@@ -4463,20 +4798,38 @@ export interface components {
         };
         /** Decision */
         Decision: {
-            /** Decision */
+            /**
+             * Decision
+             * @description What was decided.
+             */
             decision: string;
-            /** Reason */
+            /**
+             * Reason
+             * @description Why; null if that is not known.
+             */
             reason?: string | null;
-            /** Time */
+            /**
+             * Time
+             * @description When; null if that is not known.
+             */
             time?: string | null;
         };
         /** DecisionRead */
         DecisionRead: {
-            /** Actor */
+            /**
+             * Actor
+             * @description Id of the key that did it.
+             */
             actor: string | null;
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description Id of the agent it belongs to, if it belongs to one.
+             */
             agent_id: string | null;
-            /** Codes */
+            /**
+             * Codes
+             * @description Names of the broken rules; empty when accepted.
+             */
             codes: string[];
             /**
              * Content
@@ -4485,11 +4838,14 @@ export interface components {
             content: string | null;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Decision Id */
+            /**
+             * Decision Id
+             * @description Id of the gate's verdict.
+             */
             decision_id: string;
             /**
              * Event
@@ -4506,13 +4862,25 @@ export interface components {
              * @description The run that proposed it, if one did.
              */
             extraction_id: string | null;
-            /** Job Id */
+            /**
+             * Job Id
+             * @description Id of the job that proposed it; null for a request.
+             */
             job_id: string | null;
-            /** Memory Id */
+            /**
+             * Memory Id
+             * @description Id of the memory it was stored as, or is about; null if there is none.
+             */
             memory_id: string | null;
-            /** Project Id */
+            /**
+             * Project Id
+             * @description Id of the project it belongs to, if it belongs to one.
+             */
             project_id: string | null;
-            /** Reasons */
+            /**
+             * Reasons
+             * @description The broken rules, with sentences and figures.
+             */
             reasons: components["schemas"]["Reason"][];
             /**
              * Run Id
@@ -4522,13 +4890,18 @@ export interface components {
             run_id: string | null;
             /**
              * Scope
+             * @description For whom it counts.
              * @enum {string}
              */
             scope: "session" | "project" | "user" | "agent";
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string | null;
             /**
              * Source
+             * @description Where the statement is from.
              * @enum {string}
              */
             source: "user" | "ai" | "knowledge_base" | "project_resource" | "import";
@@ -4537,10 +4910,14 @@ export interface components {
              * @description Whether a refused text can be stored after all.
              */
             storable: boolean;
-            /** User Id */
+            /**
+             * User Id
+             * @description Id of the user it belongs to, if it belongs to one.
+             */
             user_id: string | null;
             /**
              * Verdict
+             * @description What the gate decided.
              * @enum {string}
              */
             verdict: "accepted" | "rejected";
@@ -4563,19 +4940,31 @@ export interface components {
         };
         /** DeliveryRead */
         DeliveryRead: {
-            /** Attempted At */
+            /**
+             * Attempted At
+             * @description When it was last tried; null before.
+             */
             attempted_at: string | null;
-            /** Attempts */
+            /**
+             * Attempts
+             * @description How often it was tried.
+             */
             attempts: number;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Delivered At */
+            /**
+             * Delivered At
+             * @description When it arrived; null until then.
+             */
             delivered_at: string | null;
-            /** Delivery Id */
+            /**
+             * Delivery Id
+             * @description Id of the delivery.
+             */
             delivery_id: string;
             /**
              * Duration Ms
@@ -4594,12 +4983,19 @@ export interface components {
             event_id: string;
             /**
              * Event Type
+             * @description What happened.
              * @enum {string}
              */
             event_type: "memory.added" | "memory.updated" | "memory.superseded" | "memory.deleted" | "memory.rejected" | "extraction.failed" | "session.compacted" | "job.dead" | "webhook.test";
-            /** Next Attempt At */
+            /**
+             * Next Attempt At
+             * @description When it is tried next; null if it is not.
+             */
             next_attempt_at: string | null;
-            /** Payload */
+            /**
+             * Payload
+             * @description What is sent.
+             */
             payload: {
                 [key: string]: unknown;
             };
@@ -4610,44 +5006,62 @@ export interface components {
             response_status: number | null;
             /**
              * Status
+             * @description `pending`: it is yet to arrive. `dead`: it is not tried again.
              * @enum {string}
              */
             status: "pending" | "delivered" | "dead";
-            /** Webhook Id */
+            /**
+             * Webhook Id
+             * @description Id of the webhook.
+             */
             webhook_id: string;
         };
         /** DocumentFact */
         DocumentFact: {
             /**
              * Category
+             * @description What kind of statement it is; one that is unknown here becomes `fact`.
              * @default context
              */
             category?: string;
             /**
              * Confidence
+             * @description How sure it is, 0 to 1.
              * @default 0.5
              */
             confidence?: number;
-            /** Content */
+            /**
+             * Content
+             * @description The statement itself.
+             */
             content: string;
             /**
              * Createdat
+             * @description When it was made, as the document says; kept in the metadata.
              * @default
              */
             createdAt?: string;
-            /** Id */
+            /**
+             * Id
+             * @description Id of the fact in the document.
+             */
             id: string;
             /**
              * Source
+             * @description Where it is from, as the document says; kept in the metadata.
              * @default unknown
              */
             source?: string;
-            /** Sourceerror */
+            /**
+             * Sourceerror
+             * @description The mistake that a correction corrects.
+             */
             sourceError?: string | null;
         };
         /** DocumentHistory */
         DocumentHistory: {
             /**
+             * @description What happened before that.
              * @default {
              *       "summary": "",
              *       "updatedAt": ""
@@ -4655,6 +5069,7 @@ export interface components {
              */
             earlierContext?: components["schemas"]["DocumentSection"];
             /**
+             * @description What has held for long.
              * @default {
              *       "summary": "",
              *       "updatedAt": ""
@@ -4662,6 +5077,7 @@ export interface components {
              */
             longTermBackground?: components["schemas"]["DocumentSection"];
             /**
+             * @description What happened in the last months.
              * @default {
              *       "summary": "",
              *       "updatedAt": ""
@@ -4678,7 +5094,10 @@ export interface components {
             counts: {
                 [key: string]: number;
             };
-            /** Dry Run */
+            /**
+             * Dry Run
+             * @description Whether it only tells what would happen.
+             */
             dry_run: boolean;
             /**
              * Facts
@@ -4695,11 +5114,13 @@ export interface components {
         DocumentSection: {
             /**
              * Summary
+             * @description The text; empty if nothing is known.
              * @default
              */
             summary?: string;
             /**
              * Updatedat
+             * @description When it was last changed; empty if it never was.
              * @default
              */
             updatedAt?: string;
@@ -4707,6 +5128,7 @@ export interface components {
         /** DocumentUser */
         DocumentUser: {
             /**
+             * @description What is known of the user's life.
              * @default {
              *       "summary": "",
              *       "updatedAt": ""
@@ -4714,6 +5136,7 @@ export interface components {
              */
             personalContext?: components["schemas"]["DocumentSection"];
             /**
+             * @description What occupies the user at present.
              * @default {
              *       "summary": "",
              *       "updatedAt": ""
@@ -4721,6 +5144,7 @@ export interface components {
              */
             topOfMind?: components["schemas"]["DocumentSection"];
             /**
+             * @description What the user works on.
              * @default {
              *       "summary": "",
              *       "updatedAt": ""
@@ -4736,6 +5160,7 @@ export interface components {
             /**
              * Day
              * Format: date
+             * @description The day (UTC) of the count.
              */
             day: string;
             /**
@@ -4743,7 +5168,10 @@ export interface components {
              * @description Of the sample, those that say the same as another.
              */
             found: number;
-            /** Sampled */
+            /**
+             * Sampled
+             * @description How many memories the sample has.
+             */
             sampled: number;
         };
         /** EffectAnswer */
@@ -4756,19 +5184,25 @@ export interface components {
             /**
              * Since
              * Format: date
+             * @description First day (UTC).
              */
             since: string;
+            /** @description Of all the days together. */
             totals: components["schemas"]["EffectFigures"];
             /**
              * Until
              * Format: date
+             * @description Last day (UTC), included.
              */
             until: string;
         };
         /** EffectFigures */
         EffectFigures: {
+            /** @description Contexts that were built. */
             contexts: components["schemas"]["SearchFigures"];
+            /** @description Memories in contexts. One that was shown in a session counts once, however often it was. */
             items: components["schemas"]["ItemFigures"];
+            /** @description Searches of memories. */
             searches: components["schemas"]["SearchFigures"];
         };
         /** EffectItem */
@@ -4778,27 +5212,34 @@ export interface components {
              * @description Null when grouped by day; empty for what belongs to no agent.
              */
             agent_id: string | null;
+            /** @description Contexts that were built. */
             contexts: components["schemas"]["SearchFigures"];
             /**
              * Day
              * @description Null when grouped by agent.
              */
             day: string | null;
+            /** @description Memories in contexts. One that was shown in a session counts once, however often it was. */
             items: components["schemas"]["ItemFigures"];
+            /** @description Searches of memories. */
             searches: components["schemas"]["SearchFigures"];
         };
         /** EntityDetail */
         EntityDetail: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description Id of the agent it belongs to, if it belongs to one.
+             */
             agent_id: string | null;
             /**
              * Aliases
+             * @description Other names that it is found by.
              * @default []
              */
             aliases?: string[];
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -4807,9 +5248,15 @@ export interface components {
              * @description Id of the key that made it.
              */
             creator: string | null;
-            /** Entity Id */
+            /**
+             * Entity Id
+             * @description Id of the entity.
+             */
             entity_id: string;
-            /** Entity Type */
+            /**
+             * Entity Type
+             * @description What it is: person, organization, place …
+             */
             entity_type: string;
             /**
              * Mentions
@@ -4822,28 +5269,44 @@ export interface components {
              * @description The entity it was merged into.
              */
             merged_into: string | null;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, as it was stored.
+             */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Name */
+            /**
+             * Name
+             * @description Its name.
+             */
             name: string;
-            /** Project Id */
+            /**
+             * Project Id
+             * @description Id of the project it belongs to, if it belongs to one.
+             */
             project_id: string | null;
             /**
              * Scope
+             * @description Whose graph it is in.
              * @enum {string}
              */
             scope: "user" | "project" | "agent";
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** User Id */
+            /**
+             * User Id
+             * @description Id of the user it belongs to, if it belongs to one.
+             */
             user_id: string | null;
-            /** Version */
+            /**
+             * Version
+             * @description Number of the present version, from 1; `If-Match` takes it.
+             */
             version: number;
         };
         /**
@@ -4867,7 +5330,10 @@ export interface components {
              * @description Merged into the entity of the path.
              */
             entity_ids: string[];
-            /** Reason */
+            /**
+             * Reason
+             * @description Why; kept with the change.
+             */
             reason?: string | null;
         };
         /**
@@ -4878,9 +5344,15 @@ export interface components {
          *     }
          */
         EntityPatch: {
-            /** Entity Type */
+            /**
+             * Entity Type
+             * @description What it is: person, organization, place …
+             */
             entity_type?: string | null;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, in place of all before; null leaves them.
+             */
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
@@ -4892,16 +5364,20 @@ export interface components {
         };
         /** EntityRead */
         EntityRead: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description Id of the agent it belongs to, if it belongs to one.
+             */
             agent_id: string | null;
             /**
              * Aliases
+             * @description Other names that it is found by.
              * @default []
              */
             aliases?: string[];
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -4910,37 +5386,59 @@ export interface components {
              * @description Id of the key that made it.
              */
             creator: string | null;
-            /** Entity Id */
+            /**
+             * Entity Id
+             * @description Id of the entity.
+             */
             entity_id: string;
-            /** Entity Type */
+            /**
+             * Entity Type
+             * @description What it is: person, organization, place …
+             */
             entity_type: string;
             /**
              * Merged Into
              * @description The entity it was merged into.
              */
             merged_into: string | null;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, as it was stored.
+             */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Name */
+            /**
+             * Name
+             * @description Its name.
+             */
             name: string;
-            /** Project Id */
+            /**
+             * Project Id
+             * @description Id of the project it belongs to, if it belongs to one.
+             */
             project_id: string | null;
             /**
              * Scope
+             * @description Whose graph it is in.
              * @enum {string}
              */
             scope: "user" | "project" | "agent";
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** User Id */
+            /**
+             * User Id
+             * @description Id of the user it belongs to, if it belongs to one.
+             */
             user_id: string | null;
-            /** Version */
+            /**
+             * Version
+             * @description Number of the present version, from 1; `If-Match` takes it.
+             */
             version: number;
         };
         /**
@@ -4948,11 +5446,20 @@ export interface components {
          * @description An entity as others refer to it.
          */
         EntityShort: {
-            /** Entity Id */
+            /**
+             * Entity Id
+             * @description Id of the entity.
+             */
             entity_id: string;
-            /** Entity Type */
+            /**
+             * Entity Type
+             * @description What it is: person, organization, place …
+             */
             entity_type: string;
-            /** Name */
+            /**
+             * Name
+             * @description Its name.
+             */
             name: string;
         };
         /**
@@ -4968,6 +5475,7 @@ export interface components {
         EntitySplit: {
             /**
              * Aliases
+             * @description Aliases that go to the new entity.
              * @default []
              */
             aliases?: string[];
@@ -4990,13 +5498,18 @@ export interface components {
             memory_ids?: string[];
             /**
              * Name
+             * @description Name of the new entity.
              * @example 李明
              */
             name: string;
-            /** Reason */
+            /**
+             * Reason
+             * @description Why; kept with the change.
+             */
             reason?: string | null;
             /**
              * Relation Ids
+             * @description Ids of the relations that go to the new entity.
              * @default []
              */
             relation_ids?: string[];
@@ -5013,7 +5526,7 @@ export interface components {
             actor: string | null;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -5024,10 +5537,14 @@ export interface components {
             deleted: {
                 [key: string]: number;
             };
-            /** Erasure Id */
+            /**
+             * Erasure Id
+             * @description Id of the receipt.
+             */
             erasure_id: string;
             /**
              * Kind
+             * @description What was erased, or would be.
              * @enum {string}
              */
             kind: "agent" | "user" | "project" | "session";
@@ -5092,31 +5609,46 @@ export interface components {
             actor: string | null;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Dataset */
+            /**
+             * Dataset
+             * @description What it was measured on.
+             */
             dataset: string;
-            /** Evaluation Id */
+            /**
+             * Evaluation Id
+             * @description Id of the kept evaluation.
+             */
             evaluation_id: string;
             /**
              * Fingerprint
              * @description Of data set and settings, in hexadecimal: results with the same one were measured in the same way.
              */
             fingerprint: string;
-            /** Metrics */
+            /**
+             * Metrics
+             * @description What was measured.
+             */
             metrics: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** Name */
+            /**
+             * Name
+             * @description What the result is called in comparisons.
+             */
             name: string;
             /**
              * Release
              * @description Of the service that kept it.
              */
             release: string;
-            /** Settings */
+            /**
+             * Settings
+             * @description How it was measured.
+             */
             settings: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
@@ -5126,13 +5658,25 @@ export interface components {
          * @description What leaves the window, and stays stored.
          */
         EvictedRead: {
-            /** From Seq */
+            /**
+             * From Seq
+             * @description Number of the first message.
+             */
             from_seq: number;
-            /** Messages */
+            /**
+             * Messages
+             * @description How many messages.
+             */
             messages: number;
-            /** To Seq */
+            /**
+             * To Seq
+             * @description Number of the last message.
+             */
             to_seq: number;
-            /** Tokens */
+            /**
+             * Tokens
+             * @description What they take.
+             */
             tokens: number;
         };
         /**
@@ -5302,9 +5846,15 @@ export interface components {
              * @description Whether everything said before the request is read.
              */
             done: boolean;
-            /** Due At */
+            /**
+             * Due At
+             * @description When the job may begin, at the earliest; null without one.
+             */
             due_at?: string | null;
-            /** Job Id */
+            /**
+             * Job Id
+             * @description Id of the job that reads it; null if there is none.
+             */
             job_id?: string | null;
             /**
              * Last Extracted Seq
@@ -5323,7 +5873,10 @@ export interface components {
              * @description False when everything was read already.
              */
             scheduled: boolean;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
             /**
              * Status
@@ -5341,12 +5894,15 @@ export interface components {
             /**
              * Since
              * Format: date
+             * @description First day (UTC).
              */
             since: string;
+            /** @description Of all the days together. */
             totals: components["schemas"]["ExtractionFigures"];
             /**
              * Until
              * Format: date
+             * @description Last day (UTC), included.
              */
             until: string;
         };
@@ -5357,16 +5913,25 @@ export interface components {
              * @description From asking whatever reads to the end of the run. An estimate, read from a histogram; null where nothing was timed.
              */
             duration_p50_ms: number | null;
-            /** Duration P95 Ms */
+            /**
+             * Duration P95 Ms
+             * @description The same as `duration_p50_ms`, which 95 of 100 do not exceed.
+             */
             duration_p95_ms: number | null;
-            /** Failed */
+            /**
+             * Failed
+             * @description How many of them failed.
+             */
             failed: number;
             /**
              * Lag P50 Ms
              * @description From storing the first message that a run read to the end of the run. An estimate, read from a histogram; null where nothing was timed.
              */
             lag_p50_ms: number | null;
-            /** Lag P95 Ms */
+            /**
+             * Lag P95 Ms
+             * @description The same as `lag_p50_ms`, which 95 of 100 do not exceed.
+             */
             lag_p95_ms: number | null;
             /**
              * Messages
@@ -5378,7 +5943,10 @@ export interface components {
              * @description Statements that were proposed.
              */
             proposals: number;
-            /** Runs */
+            /**
+             * Runs
+             * @description How many runs there were.
+             */
             runs: number;
         };
         /** ExtractionItem */
@@ -5398,16 +5966,25 @@ export interface components {
              * @description From asking whatever reads to the end of the run. An estimate, read from a histogram; null where nothing was timed.
              */
             duration_p50_ms: number | null;
-            /** Duration P95 Ms */
+            /**
+             * Duration P95 Ms
+             * @description The same as `duration_p50_ms`, which 95 of 100 do not exceed.
+             */
             duration_p95_ms: number | null;
-            /** Failed */
+            /**
+             * Failed
+             * @description How many of them failed.
+             */
             failed: number;
             /**
              * Lag P50 Ms
              * @description From storing the first message that a run read to the end of the run. An estimate, read from a histogram; null where nothing was timed.
              */
             lag_p50_ms: number | null;
-            /** Lag P95 Ms */
+            /**
+             * Lag P95 Ms
+             * @description The same as `lag_p50_ms`, which 95 of 100 do not exceed.
+             */
             lag_p95_ms: number | null;
             /**
              * Messages
@@ -5419,7 +5996,10 @@ export interface components {
              * @description Statements that were proposed.
              */
             proposals: number;
-            /** Runs */
+            /**
+             * Runs
+             * @description How many runs there were.
+             */
             runs: number;
         };
         /**
@@ -5432,14 +6012,20 @@ export interface components {
              * @description Later when more is said before.
              */
             due_at?: string | null;
-            /** Job Id */
+            /**
+             * Job Id
+             * @description Id of the job that will read it; null if not scheduled.
+             */
             job_id?: string | null;
             /**
              * Reason
              * @description Not scheduled: no_user_message, trivial, tool_traffic, hidden, upload_only, stop_word, memory_paused, nothing_new. Scheduled: awaiting_reply, when the assistant's answer would bring it forward.
              */
             reason?: string | null;
-            /** Scheduled */
+            /**
+             * Scheduled
+             * @description Whether a job will read the session.
+             */
             scheduled: boolean;
             /**
              * Signals
@@ -5461,11 +6047,20 @@ export interface components {
              * @description What will read it. `rules/…` is made for conversations and finds little in documents: name a model in the agent's settings for more.
              */
             extractor: string;
-            /** File Id */
+            /**
+             * File Id
+             * @description Id of the file.
+             */
             file_id: string;
-            /** Job Id */
+            /**
+             * Job Id
+             * @description Id of the job: see `GET /v1/jobs/{job_id}`.
+             */
             job_id: string;
-            /** Passages */
+            /**
+             * Passages
+             * @description How many passages will be read.
+             */
             passages: number;
         };
         /**
@@ -5494,10 +6089,14 @@ export interface components {
         FactOutcome: {
             /**
              * Event
+             * @description What was done with it.
              * @enum {string}
              */
             event: "ADD" | "UPDATE" | "SUPERSEDE" | "MERGE" | "DELETE" | "NONE" | "REJECT" | "SKIP";
-            /** Id */
+            /**
+             * Id
+             * @description Id of the fact in the document.
+             */
             id: string;
             /**
              * Memory Id
@@ -5517,16 +6116,23 @@ export interface components {
         FeedbackAdded: {
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Feedback Id */
+            /**
+             * Feedback Id
+             * @description Id of the feedback.
+             */
             feedback_id: string;
-            /** Memory Id */
+            /**
+             * Memory Id
+             * @description Id of the memory.
+             */
             memory_id: string;
             /**
              * Rating
+             * @description What is said of the memory.
              * @enum {string}
              */
             rating: "helpful" | "wrong" | "outdated";
@@ -5546,11 +6152,13 @@ export interface components {
         FeedbackCreate: {
             /**
              * Comment
+             * @description Why, in your own words; null without one.
              * @example She moved to Bonn in March.
              */
             comment?: string | null;
             /**
              * Rating
+             * @description What is said of the memory.
              * @enum {string}
              */
             rating: "helpful" | "wrong" | "outdated";
@@ -5562,20 +6170,30 @@ export interface components {
              * @description Id of the key that gave it.
              */
             actor: string | null;
-            /** Comment */
+            /**
+             * Comment
+             * @description Why, in your own words; null without one.
+             */
             comment: string | null;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Feedback Id */
+            /**
+             * Feedback Id
+             * @description Id of the feedback.
+             */
             feedback_id: string;
-            /** Memory Id */
+            /**
+             * Memory Id
+             * @description Id of the memory.
+             */
             memory_id: string;
             /**
              * Rating
+             * @description What is said of the memory.
              * @enum {string}
              */
             rating: "helpful" | "wrong" | "outdated";
@@ -5587,7 +6205,10 @@ export interface components {
         };
         /** FeedbackStats */
         FeedbackStats: {
-            /** By Rating */
+            /**
+             * By Rating
+             * @description How many there are of each rating.
+             */
             by_rating: {
                 [key: string]: number;
             };
@@ -5596,7 +6217,10 @@ export interface components {
              * @description Memories it was given on.
              */
             memories: number;
-            /** Total */
+            /**
+             * Total
+             * @description How many ratings there are.
+             */
             total: number;
         };
         /**
@@ -5604,10 +6228,14 @@ export interface components {
          * @description One field that is not valid.
          */
         FieldError: {
-            /** Detail */
+            /**
+             * Detail
+             * @description What is wrong with it.
+             */
             detail: string;
             /**
              * Location
+             * @description Where in the request it is.
              * @example [
              *       "body",
              *       "messages",
@@ -5629,11 +6257,20 @@ export interface components {
              * @description Money by MEMORY_MODEL_PRICES, in its currency; null if a model has no price.
              */
             cost: number | null;
-            /** Failures */
+            /**
+             * Failures
+             * @description Requests that failed.
+             */
             failures: number;
-            /** Input Tokens */
+            /**
+             * Input Tokens
+             * @description Tokens that models read.
+             */
             input_tokens: number;
-            /** Output Tokens */
+            /**
+             * Output Tokens
+             * @description Tokens that models wrote.
+             */
             output_tokens: number;
         };
         /**
@@ -5641,6 +6278,7 @@ export interface components {
          * @description A file that was taken in; a job reads it.
          */
         FileAccepted: {
+            /** @description The file as it is now. */
             file: components["schemas"]["FileRead"];
             /**
              * Job Id
@@ -5649,22 +6287,32 @@ export interface components {
             job_id: string | null;
             /**
              * Outcome
+             * @description What was done with it.
              * @enum {string}
              */
             outcome: "created" | "replaced" | "skipped";
         };
         /** FileDeleted */
         FileDeleted: {
-            /** Dry Run */
+            /**
+             * Dry Run
+             * @description Whether it was only counted, and nothing was changed.
+             */
             dry_run: boolean;
-            /** File Id */
+            /**
+             * File Id
+             * @description Id of the file.
+             */
             file_id: string;
             /**
              * Memories
              * @description Memories that lose their source; they stay.
              */
             memories: number;
-            /** Passages */
+            /**
+             * Passages
+             * @description Passages deleted, or that would be.
+             */
             passages: number;
         };
         /**
@@ -5675,9 +6323,15 @@ export interface components {
          *     }
          */
         FileExtract: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description The agent that the memories belong to; as the folder when left out.
+             */
             agent_id?: string | null;
-            /** Project Id */
+            /**
+             * Project Id
+             * @description The project that the memories belong to; as the folder when left out.
+             */
             project_id?: string | null;
             /**
              * Prompt
@@ -5689,7 +6343,10 @@ export interface components {
              * @description For whom the memories count; as the folder when left out.
              */
             scope?: ("user" | "project" | "agent") | null;
-            /** User Id */
+            /**
+             * User Id
+             * @description Whom the memories are about; as the folder when left out.
+             */
             user_id?: string | null;
         };
         /** FileRead */
@@ -5701,32 +6358,56 @@ export interface components {
             content_type: string;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Creator */
+            /**
+             * Creator
+             * @description Id of the key that made it.
+             */
             creator: string | null;
             /**
              * Error Code
              * @description Why it cannot be read: `encrypted`, `no_text`, `malformed`, `encoding`, `too_long`, `too_many_pages`, `too_large`, `timed_out`, `parser_failed`; or that of a job that gave up.
              */
             error_code: string | null;
-            /** Error Detail */
+            /**
+             * Error Detail
+             * @description The error in a sentence; null without one.
+             */
             error_detail: string | null;
-            /** File Id */
+            /**
+             * File Id
+             * @description Id of the file.
+             */
             file_id: string;
-            /** File Name */
+            /**
+             * File Name
+             * @description Its name; a folder has each name once.
+             */
             file_name: string;
-            /** Folder Id */
+            /**
+             * Folder Id
+             * @description Id of the folder.
+             */
             folder_id: string;
-            /** Job Id */
+            /**
+             * Job Id
+             * @description Id of the job that reads it; null without one.
+             */
             job_id: string | null;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, as it was stored.
+             */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Pages */
+            /**
+             * Pages
+             * @description How many pages it has; null without pages, or until it is read.
+             */
             pages: number | null;
             /**
              * Parser
@@ -5743,7 +6424,10 @@ export interface components {
              * @description How many there will be; null until the text is read.
              */
             passages_expected: number | null;
-            /** Sha256 */
+            /**
+             * Sha256
+             * @description SHA-256 of the bytes, in hexadecimal.
+             */
             sha256: string;
             /**
              * Size
@@ -5752,18 +6436,25 @@ export interface components {
             size: number;
             /**
              * State
+             * @description How far it is: `completed` can be searched, `error` cannot be read.
              * @enum {string}
              */
             state: "pending" | "parsing" | "embedding" | "completed" | "error";
-            /** Tags */
+            /**
+             * Tags
+             * @description Words to select by.
+             */
             tags: string[];
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** Version */
+            /**
+             * Version
+             * @description Number of the present version, from 1.
+             */
             version: number;
         };
         /**
@@ -5775,9 +6466,15 @@ export interface components {
          *     }
          */
         FolderCreate: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description The agent whose folder it is, for scope agent.
+             */
             agent_id?: string | null;
-            /** Description */
+            /**
+             * Description
+             * @description What it is for, for people; null without one.
+             */
             description?: string | null;
             /**
              * Folder Id
@@ -5786,6 +6483,7 @@ export interface components {
             folder_id?: string | null;
             /**
              * Folder Name
+             * @description Its name, for people.
              * @example Manuals
              */
             folder_name: string;
@@ -5797,7 +6495,10 @@ export interface components {
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** Project Id */
+            /**
+             * Project Id
+             * @description The project whose folder it is, for scope project.
+             */
             project_id?: string | null;
             /**
              * Scope
@@ -5805,23 +6506,38 @@ export interface components {
              * @enum {string}
              */
             scope: "user" | "project" | "agent";
-            /** User Id */
+            /**
+             * User Id
+             * @description Whose folder it is, for scope user.
+             */
             user_id?: string | null;
         };
         /** FolderDeleted */
         FolderDeleted: {
-            /** Dry Run */
+            /**
+             * Dry Run
+             * @description Whether it was only counted, and nothing was changed.
+             */
             dry_run: boolean;
-            /** Files */
+            /**
+             * Files
+             * @description Files deleted, or that would be.
+             */
             files: number;
-            /** Folder Id */
+            /**
+             * Folder Id
+             * @description Id of the folder.
+             */
             folder_id: string;
             /**
              * Memories
              * @description Memories that lose their source; they stay.
              */
             memories: number;
-            /** Passages */
+            /**
+             * Passages
+             * @description Passages deleted, or that would be.
+             */
             passages: number;
         };
         /**
@@ -5831,18 +6547,30 @@ export interface components {
          *     }
          */
         FolderPatch: {
-            /** Description */
+            /**
+             * Description
+             * @description What it is for, for people; null removes it.
+             */
             description?: string | null;
-            /** Folder Name */
+            /**
+             * Folder Name
+             * @description The new name; null leaves it.
+             */
             folder_name?: string | null;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, in place of all before; null leaves them.
+             */
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
         };
         /** FolderRead */
         FolderRead: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description Id of the agent it belongs to, if it belongs to one.
+             */
             agent_id: string | null;
             /**
              * Agent Ids
@@ -5852,24 +6580,40 @@ export interface components {
             agent_ids?: string[];
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Creator */
+            /**
+             * Creator
+             * @description Id of the key that made it.
+             */
             creator: string | null;
-            /** Description */
+            /**
+             * Description
+             * @description What it is for, for people; null without one.
+             */
             description: string | null;
             /**
              * File Count
+             * @description How many files it has.
              * @default 0
              */
             file_count?: number;
-            /** Folder Id */
+            /**
+             * Folder Id
+             * @description Id of the folder.
+             */
             folder_id: string;
-            /** Folder Name */
+            /**
+             * Folder Name
+             * @description Its name, for people.
+             */
             folder_name: string;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, as it was stored.
+             */
             metadata: {
                 [key: string]: unknown;
             };
@@ -5879,24 +6623,37 @@ export interface components {
              * @default 0
              */
             passage_count?: number;
-            /** Project Id */
+            /**
+             * Project Id
+             * @description Id of the project it belongs to, if it belongs to one.
+             */
             project_id: string | null;
             /**
              * Scope
+             * @description For whom it counts.
              * @enum {string}
              */
             scope: "user" | "project" | "agent";
-            /** Scope Id */
+            /**
+             * Scope Id
+             * @description Id of the user, project, agent or session that `scope` says.
+             */
             scope_id: string;
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** User Id */
+            /**
+             * User Id
+             * @description Id of the user it belongs to, if it belongs to one.
+             */
             user_id: string | null;
-            /** Version */
+            /**
+             * Version
+             * @description Number of the present version, from 1; `If-Match` takes it.
+             */
             version: number;
         };
         /** ForgettingRead */
@@ -5956,16 +6713,21 @@ export interface components {
         };
         /** ForgettingRunRead */
         ForgettingRunRead: {
-            /** Dry Run */
+            /**
+             * Dry Run
+             * @description Whether it only shows what would be forgotten.
+             */
             dry_run: boolean;
             /**
              * Job Id
              * @description Of the job that does it.
              */
             job_id?: string | null;
+            /** @description What another eviction would archive, compared with the policy in force. */
             shadow?: components["schemas"]["Shadow"] | null;
             /**
              * Steps
+             * @description What each step would forget; empty when a job was ordered.
              * @default []
              */
             steps?: components["schemas"]["StepRead"][];
@@ -5975,7 +6737,10 @@ export interface components {
          * @description Where a fork began; the session it is a fork of may be gone by now.
          */
         ForkOrigin: {
-            /** Checkpoint Id */
+            /**
+             * Checkpoint Id
+             * @description Id of the checkpoint it was forked at; null if it was at a message.
+             */
             checkpoint_id: string | null;
             /**
              * Message Id
@@ -5987,25 +6752,35 @@ export interface components {
              * @description The last message that was copied; numbers are kept.
              */
             sequence_no: number;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it is a fork of.
+             */
             session_id: string;
         };
         /** GraphFound */
         GraphFound: {
-            /** Entities */
+            /**
+             * Entities
+             * @description The entities that the text names.
+             */
             entities: components["schemas"]["EntityShort"][];
             /**
              * Relations
              * @description Theirs, with others too.
              */
             relations: components["schemas"]["RelationRead"][];
-            /** Truncated */
+            /**
+             * Truncated
+             * @description There is more: a limit was met.
+             */
             truncated: boolean;
         };
         /** Health */
         Health: {
             /**
              * Status
+             * @description `ok`: the process answers.
              * @default ok
              * @constant
              */
@@ -6018,7 +6793,10 @@ export interface components {
              * @description Id of the key that did it.
              */
             actor: string | null;
-            /** After */
+            /**
+             * After
+             * @description The memory after the change; null when it is gone, or as `before` says.
+             */
             after: {
                 [key: string]: unknown;
             } | null;
@@ -6031,32 +6809,48 @@ export interface components {
             } | null;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
             /**
              * Event
+             * @description What was done to the memory.
              * @enum {string}
              */
             event: "ADD" | "UPDATE" | "SUPERSEDE" | "MERGE" | "ARCHIVE" | "RESTORE" | "DELETE";
-            /** History Id */
+            /**
+             * History Id
+             * @description Id of the entry of the history.
+             */
             history_id: string;
             /**
              * Job Id
              * @description The job that did it, when it was one.
              */
             job_id: string | null;
-            /** Memory Id */
+            /**
+             * Memory Id
+             * @description Id of the memory.
+             */
             memory_id: string;
-            /** Reason */
+            /**
+             * Reason
+             * @description Why, if that was said.
+             */
             reason: string | null;
-            /** Version */
+            /**
+             * Version
+             * @description Version of the memory after the change.
+             */
             version: number;
         };
         /** Hit */
         Hit: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description Id of the agent that alone knows it; null if every agent of the user does.
+             */
             agent_id: string | null;
             /**
              * Annotations
@@ -6065,9 +6859,15 @@ export interface components {
             annotations?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /** Attribute */
+            /**
+             * Attribute
+             * @description What it gives the value of, such as `user.residence`; null unless only one value can hold.
+             */
             attribute: string | null;
-            /** Confidence */
+            /**
+             * Confidence
+             * @description How sure it is, 0 to 1.
+             */
             confidence: number;
             /**
              * Conflicts With
@@ -6075,40 +6875,69 @@ export interface components {
              * @default []
              */
             conflicts_with?: string[];
-            /** Content */
+            /**
+             * Content
+             * @description The statement itself.
+             */
             content: string;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Creator */
+            /**
+             * Creator
+             * @description Id of the key that made it.
+             */
             creator: string | null;
-            /** Embedding Model */
+            /**
+             * Embedding Model
+             * @description The model that made the vector.
+             */
             embedding_model: string;
-            /** Evidence */
+            /**
+             * Evidence
+             * @description Ids of the messages that support it.
+             */
             evidence: string[];
             /**
              * Expected Valid Days
              * @description How long the extractor thought that it would hold, when it could tell.
              */
             expected_valid_days: number | null;
-            /** Expires At */
+            /**
+             * Expires At
+             * @description When it stops counting, whatever it says; null for never.
+             */
             expires_at: string | null;
+            /** @description How it came to its place; null unless the request asked with `explain`. */
             explain?: components["schemas"]["ScoreExplained"] | null;
-            /** External Id */
+            /**
+             * External Id
+             * @description Your own id for it; null without one.
+             */
             external_id: string | null;
-            /** Last Used At */
+            /**
+             * Last Used At
+             * @description When a query last found it; null for never.
+             */
             last_used_at: string | null;
-            /** Memory Id */
+            /**
+             * Memory Id
+             * @description Id of the memory.
+             */
             memory_id: string;
             /**
              * Memory Type
+             * @description What kind of statement it is.
              * @enum {string}
              */
             memory_type: "preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience";
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, as it was stored.
+             */
             metadata: {
                 [key: string]: unknown;
             };
@@ -6118,7 +6947,10 @@ export interface components {
              * @default []
              */
             newer_conflicts?: string[];
-            /** Project Id */
+            /**
+             * Project Id
+             * @description Id of the project it belongs to; null without one.
+             */
             project_id: string | null;
             /**
              * Relevance
@@ -6137,17 +6969,24 @@ export interface components {
             said_at: string | null;
             /**
              * Scope
+             * @description For whom it counts.
              * @enum {string}
              */
             scope: "session" | "project" | "user" | "agent";
-            /** Scope Id */
+            /**
+             * Scope Id
+             * @description Id of the user, project, agent or session that `scope` says.
+             */
             scope_id: string;
             /**
              * Score
              * @description 0 to 1: what the hits are ordered by, unless a reranker ordered them, whose score is in `explain`. Of hits in conflict the newer comes first.
              */
             score: number;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it came from; null if it came from none.
+             */
             session_id: string | null;
             /**
              * Similarity
@@ -6156,6 +6995,7 @@ export interface components {
             similarity: number | null;
             /**
              * Source
+             * @description Where the statement is from.
              * @enum {string}
              */
             source: "user" | "ai" | "knowledge_base" | "project_resource" | "import";
@@ -6164,9 +7004,15 @@ export interface components {
              * @description When the file or session it was read from was deleted: its source is gone.
              */
             source_deleted_at?: string | null;
-            /** Source Error */
+            /**
+             * Source Error
+             * @description The mistake that a correction corrects; null for other types.
+             */
             source_error: string | null;
-            /** Source Id */
+            /**
+             * Source Id
+             * @description Id of what it was read from, such as a session or a file; null without one.
+             */
             source_id: string | null;
             /**
              * Speaker
@@ -6175,34 +7021,55 @@ export interface components {
             speaker: string | null;
             /**
              * Status
+             * @description `active`: it counts. `archived`: put aside, and may be restored. `superseded`: a newer statement holds instead.
              * @enum {string}
              */
             status: "active" | "archived" | "superseded";
-            /** Superseded By */
+            /**
+             * Superseded By
+             * @description Id of the memory that replaced it; null if none did.
+             */
             superseded_by: string | null;
             /**
              * Tier
+             * @description `short`: for the moment; `long`: to last.
              * @enum {string}
              */
             tier: "short" | "long";
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** Use Count */
+            /**
+             * Use Count
+             * @description How often a query found it; being shown in a context does not count.
+             */
             use_count: number;
-            /** User Id */
+            /**
+             * User Id
+             * @description Id of the user it is about, in a project of its author; null for what all users share.
+             */
             user_id: string | null;
-            /** Valid From */
+            /**
+             * Valid From
+             * @description From when it holds; null if that is not known.
+             */
             valid_from: string | null;
-            /** Valid To */
+            /**
+             * Valid To
+             * @description Until when it holds; null while no end is known.
+             */
             valid_to: string | null;
-            /** Version */
+            /**
+             * Version
+             * @description Number of the present version, from 1; `If-Match` takes it.
+             */
             version: number;
             /**
              * Visibility
+             * @description Who reads an item of a project: `public` every user of the tenant, `members` the members of the project, `owner_only` its author.
              * @enum {string}
              */
             visibility: "public" | "members" | "owner_only";
@@ -6245,7 +7112,10 @@ export interface components {
             conflicts: {
                 [key: string]: components["schemas"]["JsonValue"];
             }[];
-            /** Dry Run */
+            /**
+             * Dry Run
+             * @description Whether it was only checked and counted, and nothing was written.
+             */
             dry_run: boolean;
             /**
              * Inserted
@@ -6279,36 +7149,43 @@ export interface components {
         Include: {
             /**
              * Blocks
+             * @description Whether the agent's blocks are wanted.
              * @default true
              */
             blocks?: boolean;
             /**
              * Corrections
+             * @description Whether corrections are wanted.
              * @default true
              */
             corrections?: boolean;
             /**
              * Excerpts
+             * @description Whether pieces of earlier messages are wanted.
              * @default true
              */
             excerpts?: boolean;
             /**
              * Memories
+             * @description Whether memories are wanted.
              * @default true
              */
             memories?: boolean;
             /**
              * Profile
+             * @description Whether the profile is wanted.
              * @default true
              */
             profile?: boolean;
             /**
              * Summary
+             * @description Whether the summary of what left the window is wanted.
              * @default true
              */
             summary?: boolean;
             /**
              * Window
+             * @description Whether the messages of the window are wanted.
              * @default true
              */
             window?: boolean;
@@ -6366,9 +7243,15 @@ export interface components {
          * @description Whether what is remembered goes into this context: profile, corrections and memories.
          */
         InjectionState: {
-            /** Enabled */
+            /**
+             * Enabled
+             * @description Whether it does.
+             */
             enabled: boolean;
-            /** Off By */
+            /**
+             * Off By
+             * @description Who switched it off; null if nobody did.
+             */
             off_by: ("deployment" | "agent" | "session") | null;
         };
         /**
@@ -6404,13 +7287,19 @@ export interface components {
         };
         /** JobRead */
         JobRead: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description The agent it works for, if it works for one.
+             */
             agent_id: string | null;
-            /** Attempts */
+            /**
+             * Attempts
+             * @description How often it was begun.
+             */
             attempts: number;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -6426,21 +7315,39 @@ export interface components {
             deferred_reason: string | null;
             /**
              * Due At
-             * @description ISO 8601 with a zone
+             * @description When the job may begin, at the earliest.
              * @example 2026-11-21T12:00:00Z
              */
             due_at: string;
-            /** Error Code */
+            /**
+             * Error Code
+             * @description Code of the last failure; null without one.
+             */
             error_code: string | null;
-            /** Error Detail */
+            /**
+             * Error Detail
+             * @description The last failure in a sentence; null without one.
+             */
             error_detail: string | null;
-            /** Finished At */
+            /**
+             * Finished At
+             * @description When it ended; null until then.
+             */
             finished_at: string | null;
-            /** Job Id */
+            /**
+             * Job Id
+             * @description Id of the job.
+             */
             job_id: string;
-            /** Kind */
+            /**
+             * Kind
+             * @description What it does.
+             */
             kind: string;
-            /** Max Attempts */
+            /**
+             * Max Attempts
+             * @description How often it may be begun before a failure is final.
+             */
             max_attempts: number;
             /**
              * Result
@@ -6454,44 +7361,60 @@ export interface components {
              * @description Whether it was ordered again while it runs.
              */
             run_again: boolean;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description The session it works on, if it works on one.
+             */
             session_id: string | null;
             /**
              * Signals
              * @description What was noticed in the messages of the job.
              */
             signals: string[];
-            /** Started At */
+            /**
+             * Started At
+             * @description When a worker last began it; null before.
+             */
             started_at: string | null;
             /**
              * Status
+             * @description `pending`: it waits. `dead`: it failed for good.
              * @enum {string}
              */
             status: "pending" | "running" | "succeeded" | "dead" | "cancelled";
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** User Id */
+            /**
+             * User Id
+             * @description The user it works for, if it works for one.
+             */
             user_id: string | null;
             /**
              * Waiting Since
-             * @description ISO 8601 with a zone
+             * @description Since when it is pending.
              * @example 2026-11-21T12:00:00Z
              */
             waiting_since: string;
         };
         /** JobStats */
         JobStats: {
-            /** By Kind */
+            /**
+             * By Kind
+             * @description How many of each kind have each status.
+             */
             by_kind: {
                 [key: string]: {
                     [key: string]: number;
                 };
             };
-            /** By Status */
+            /**
+             * By Status
+             * @description How many have each status.
+             */
             by_status: {
                 [key: string]: number;
             };
@@ -6510,7 +7433,10 @@ export interface components {
              * @description Since when the first of them has been due.
              */
             oldest_due: string | null;
-            /** Total */
+            /**
+             * Total
+             * @description How many jobs there are.
+             */
             total: number;
         };
         JsonValue: unknown;
@@ -6529,15 +7455,20 @@ export interface components {
              * @description Restrict the key to one agent.
              */
             agent_id?: string | null;
-            /** Expires At */
+            /**
+             * Expires At
+             * @description When it stops working; null for never.
+             */
             expires_at?: string | null;
             /**
              * Key Name
+             * @description A name for people; null without one.
              * @example web backend
              */
             key_name?: string | null;
             /**
              * Scopes
+             * @description What the key may do.
              * @default [
              *       "write"
              *     ]
@@ -6551,24 +7482,36 @@ export interface components {
         };
         /** KeyCreated */
         KeyCreated: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description The agent it is restricted to; null if to none.
+             */
             agent_id: string | null;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Expires At */
+            /**
+             * Expires At
+             * @description When it stops working; null for never.
+             */
             expires_at: string | null;
             /**
              * Key
              * @description The key itself, shown once; null when an idempotent request is repeated.
              */
             key: string | null;
-            /** Key Id */
+            /**
+             * Key Id
+             * @description Id of the key; not the key itself.
+             */
             key_id: string;
-            /** Key Name */
+            /**
+             * Key Name
+             * @description A name for people; null without one.
+             */
             key_name: string | null;
             /**
              * Key Prefix
@@ -6580,28 +7523,49 @@ export interface components {
              * @description To within some seconds.
              */
             last_used_at: string | null;
-            /** Revoked At */
+            /**
+             * Revoked At
+             * @description When it was revoked; null if it was not.
+             */
             revoked_at: string | null;
-            /** Scopes */
+            /**
+             * Scopes
+             * @description What the key may do.
+             */
             scopes: ("read" | "write" | "admin" | "operator")[];
-            /** User Id */
+            /**
+             * User Id
+             * @description The user it is restricted to; null if to none.
+             */
             user_id: string | null;
         };
         /** KeyRead */
         KeyRead: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description The agent it is restricted to; null if to none.
+             */
             agent_id: string | null;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Expires At */
+            /**
+             * Expires At
+             * @description When it stops working; null for never.
+             */
             expires_at: string | null;
-            /** Key Id */
+            /**
+             * Key Id
+             * @description Id of the key; not the key itself.
+             */
             key_id: string;
-            /** Key Name */
+            /**
+             * Key Name
+             * @description A name for people; null without one.
+             */
             key_name: string | null;
             /**
              * Key Prefix
@@ -6613,26 +7577,44 @@ export interface components {
              * @description To within some seconds.
              */
             last_used_at: string | null;
-            /** Revoked At */
+            /**
+             * Revoked At
+             * @description When it was revoked; null if it was not.
+             */
             revoked_at: string | null;
-            /** Scopes */
+            /**
+             * Scopes
+             * @description What the key may do.
+             */
             scopes: ("read" | "write" | "admin" | "operator")[];
-            /** User Id */
+            /**
+             * User Id
+             * @description The user it is restricted to; null if to none.
+             */
             user_id: string | null;
         };
         /** LastRun */
         LastRun: {
             /**
              * Due At
-             * @description ISO 8601 with a zone
+             * @description When the job may begin, at the earliest.
              * @example 2026-11-21T12:00:00Z
              */
             due_at: string;
-            /** Error Code */
+            /**
+             * Error Code
+             * @description Code of the error it ended with; null without one.
+             */
             error_code: string | null;
-            /** Finished At */
+            /**
+             * Finished At
+             * @description When it ended; null until then.
+             */
             finished_at: string | null;
-            /** Job Id */
+            /**
+             * Job Id
+             * @description Id of the job.
+             */
             job_id: string;
             /**
              * Result
@@ -6641,9 +7623,15 @@ export interface components {
             result: {
                 [key: string]: unknown;
             } | null;
-            /** Started At */
+            /**
+             * Started At
+             * @description When a worker last began it; null before.
+             */
             started_at: string | null;
-            /** Status */
+            /**
+             * Status
+             * @description `pending`: it waits. `dead`: it failed for good.
+             */
             status: string;
         };
         /**
@@ -6651,9 +7639,15 @@ export interface components {
          * @description Messages that are not shown, first and last included.
          */
         LeftOutRange: {
-            /** From Sequence No */
+            /**
+             * From Sequence No
+             * @description Number of the first.
+             */
             from_sequence_no: number;
-            /** To Sequence No */
+            /**
+             * To Sequence No
+             * @description Number of the last.
+             */
             to_sequence_no: number;
         };
         /**
@@ -6666,9 +7660,15 @@ export interface components {
              * @description Null means none.
              */
             limit: number | null;
-            /** Remaining */
+            /**
+             * Remaining
+             * @description What is left of it; null without a limit.
+             */
             remaining: number | null;
-            /** Used */
+            /**
+             * Used
+             * @description What was used of it today.
+             */
             used: number;
         };
         /**
@@ -6680,6 +7680,7 @@ export interface components {
         MemberPut: {
             /**
              * Role
+             * @description What the member may do; docs/projects.md has the table.
              * @default editor
              * @enum {string}
              */
@@ -6689,24 +7690,31 @@ export interface components {
         MemberRead: {
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Project Id */
+            /**
+             * Project Id
+             * @description Id of the project.
+             */
             project_id: string;
             /**
              * Role
+             * @description What the member may do; docs/projects.md has the table.
              * @enum {string}
              */
             role: "owner" | "admin" | "editor" | "viewer";
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** User Id */
+            /**
+             * User Id
+             * @description Id of the member.
+             */
             user_id: string;
         };
         /** MemoriesDeleted */
@@ -6716,7 +7724,10 @@ export interface components {
              * @description Memories deleted, or that would be.
              */
             deleted: number;
-            /** Dry Run */
+            /**
+             * Dry Run
+             * @description Whether it was only counted, and nothing was changed.
+             */
             dry_run: boolean;
         };
         /** MemoryAdded */
@@ -6804,11 +7815,13 @@ export interface components {
             read_only?: boolean;
             /**
              * Tags
+             * @description Words to select by.
              * @default []
              */
             tags?: string[];
             /**
              * Value
+             * @description The text that the model sees.
              * @default
              * @example Her name is Ana. She lives in Bonn.
              */
@@ -6828,10 +7841,14 @@ export interface components {
              * @description Private to this agent; every agent of the user when left out.
              */
             agent_id?: string | null;
-            /** Attribute */
+            /**
+             * Attribute
+             * @description What it gives the value of, where only one value can hold.
+             */
             attribute?: string | null;
             /**
              * Confidence
+             * @description How sure it is, 0 to 1.
              * @default 1
              */
             confidence?: number;
@@ -6841,9 +7858,15 @@ export interface components {
              * @default []
              */
             evidence?: string[];
-            /** Expires At */
+            /**
+             * Expires At
+             * @description When it stops counting, whatever it says; never when left out.
+             */
             expires_at?: string | null;
-            /** External Id */
+            /**
+             * External Id
+             * @description Your own id for it, by which lists can be filtered.
+             */
             external_id?: string | null;
             /**
              * Infer
@@ -6853,6 +7876,7 @@ export interface components {
             infer?: boolean;
             /**
              * Memory Type
+             * @description What kind of statement it is.
              * @default fact
              * @enum {string}
              */
@@ -6873,11 +7897,15 @@ export interface components {
             };
             /**
              * On Duplicate
+             * @description What to do with a text that says the same, or nearly so, as a memory there is: refuse it, return that memory, supersede it, or store both.
              * @default reject
              * @enum {string}
              */
             on_duplicate?: "reject" | "return" | "supersede" | "allow";
-            /** Project Id */
+            /**
+             * Project Id
+             * @description The project it belongs to; needed for scope project.
+             */
             project_id?: string | null;
             /**
              * Prompt
@@ -6896,31 +7924,46 @@ export interface components {
             session_id?: string | null;
             /**
              * Source
+             * @description Where the statement is from.
              * @default user
              * @enum {string}
              */
             source?: "user" | "ai" | "knowledge_base" | "project_resource" | "import";
-            /** Source Error */
+            /**
+             * Source Error
+             * @description The mistake that a correction corrects.
+             */
             source_error?: string | null;
-            /** Source Id */
+            /**
+             * Source Id
+             * @description Your id of what it was read from.
+             */
             source_id?: string | null;
             /**
              * Tier
+             * @description `short`: for the moment; `long`: to last.
              * @default long
              * @enum {string}
              */
             tier?: "short" | "long";
-            /** User Id */
+            /**
+             * User Id
+             * @description Whom it is about; the user of a bound key when left out. Left out for scope agent.
+             */
             user_id?: string | null;
             /**
              * Valid From
              * @description From when it holds, ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. With `infer`: when those messages were said that do not say so; then not before 1900, and not later than a day from now.
              */
             valid_from?: string | null;
-            /** Valid To */
+            /**
+             * Valid To
+             * @description Until when it holds; no end when left out.
+             */
             valid_to?: string | null;
             /**
              * Visibility
+             * @description Who reads an item of a project: `public` every user of the tenant, `members` the members of the project, `owner_only` its author.
              * @default members
              * @enum {string}
              */
@@ -6954,10 +7997,12 @@ export interface components {
         MemoryDocument: {
             /**
              * Facts
+             * @description Single statements; each id stands once.
              * @default []
              */
             facts?: components["schemas"]["DocumentFact"][];
             /**
+             * @description Sections on what happened.
              * @default {
              *       "recentMonths": {
              *         "summary": "",
@@ -6976,10 +8021,12 @@ export interface components {
             history?: components["schemas"]["DocumentHistory"];
             /**
              * Lastupdated
+             * @description When the document was last changed.
              * @default
              */
             lastUpdated?: string;
             /**
+             * @description Sections on the user.
              * @default {
              *       "workContext": {
              *         "summary": "",
@@ -6998,6 +8045,7 @@ export interface components {
             user?: components["schemas"]["DocumentUser"];
             /**
              * Version
+             * @description Version of the format.
              * @default 1.0
              * @constant
              */
@@ -7012,13 +8060,17 @@ export interface components {
             by_memory_type: {
                 [key: string]: number;
             };
-            /** By Status */
+            /**
+             * By Status
+             * @description How many memories have each status.
+             */
             by_status: {
                 [key: string]: number;
             };
             /**
              * Day
              * Format: date
+             * @description The day (UTC).
              */
             day: string;
             /**
@@ -7046,13 +8098,17 @@ export interface components {
             by_memory_type: {
                 [key: string]: number;
             };
-            /** By Status */
+            /**
+             * By Status
+             * @description How many memories have each status.
+             */
             by_status: {
                 [key: string]: number;
             };
             /**
              * Day
              * Format: date
+             * @description The day (UTC).
              */
             day: string;
             /** @description Of the whole tenant, counted once a day; null before the first time. */
@@ -7090,16 +8146,25 @@ export interface components {
             filters?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /** Memory Types */
+            /**
+             * Memory Types
+             * @description Only memories of these types; all when left out.
+             */
             memory_types?: ("preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience")[] | null;
-            /** Scopes */
+            /**
+             * Scopes
+             * @description Only memories of these scopes; all when left out.
+             */
             scopes?: ("session" | "project" | "user" | "agent")[] | null;
             /**
              * Threshold
              * @description Leave out what has a lower `similarity` to the query; corrections stay.
              */
             threshold?: number | null;
-            /** Tier */
+            /**
+             * Tier
+             * @description Only memories of this tier; both when left out.
+             */
             tier?: ("short" | "long") | null;
         };
         /**
@@ -7110,21 +8175,45 @@ export interface components {
          *     }
          */
         MemoryPatch: {
-            /** Attribute */
+            /**
+             * Attribute
+             * @description What it gives the value of; null empties it.
+             */
             attribute?: string | null;
-            /** Confidence */
+            /**
+             * Confidence
+             * @description How sure it is, 0 to 1; null leaves it.
+             */
             confidence?: number | null;
-            /** Content */
+            /**
+             * Content
+             * @description The new text; it goes through the gate again.
+             */
             content?: string | null;
-            /** Evidence */
+            /**
+             * Evidence
+             * @description Ids of the messages that support it.
+             */
             evidence?: string[] | null;
-            /** Expires At */
+            /**
+             * Expires At
+             * @description When it stops counting; null: never.
+             */
             expires_at?: string | null;
-            /** External Id */
+            /**
+             * External Id
+             * @description Your own id for it; null empties it.
+             */
             external_id?: string | null;
-            /** Memory Type */
+            /**
+             * Memory Type
+             * @description The new type; null leaves it.
+             */
             memory_type?: ("preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience") | null;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data: at most 16 KiB, 100 keys, 8 levels.
+             */
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
@@ -7133,26 +8222,53 @@ export interface components {
              * @description Kept in the history.
              */
             reason?: string | null;
-            /** Source Error */
+            /**
+             * Source Error
+             * @description The mistake that a correction corrects; null empties it.
+             */
             source_error?: string | null;
-            /** Status */
+            /**
+             * Status
+             * @description `archived` puts it aside, `active` brings it back; null leaves it.
+             */
             status?: ("active" | "archived") | null;
-            /** Tier */
+            /**
+             * Tier
+             * @description The new tier; null leaves it.
+             */
             tier?: ("short" | "long") | null;
-            /** Valid From */
+            /**
+             * Valid From
+             * @description From when it holds; null empties it.
+             */
             valid_from?: string | null;
-            /** Valid To */
+            /**
+             * Valid To
+             * @description Until when it holds; null: no end is known.
+             */
             valid_to?: string | null;
-            /** Visibility */
+            /**
+             * Visibility
+             * @description The new visibility; null leaves it.
+             */
             visibility?: ("public" | "members" | "owner_only") | null;
         };
         /** MemoryRead */
         MemoryRead: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description Id of the agent that alone knows it; null if every agent of the user does.
+             */
             agent_id: string | null;
-            /** Attribute */
+            /**
+             * Attribute
+             * @description What it gives the value of, such as `user.residence`; null unless only one value can hold.
+             */
             attribute: string | null;
-            /** Confidence */
+            /**
+             * Confidence
+             * @description How sure it is, 0 to 1.
+             */
             confidence: number;
             /**
              * Conflicts With
@@ -7160,39 +8276,67 @@ export interface components {
              * @default []
              */
             conflicts_with?: string[];
-            /** Content */
+            /**
+             * Content
+             * @description The statement itself.
+             */
             content: string;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Creator */
+            /**
+             * Creator
+             * @description Id of the key that made it.
+             */
             creator: string | null;
-            /** Embedding Model */
+            /**
+             * Embedding Model
+             * @description The model that made the vector.
+             */
             embedding_model: string;
-            /** Evidence */
+            /**
+             * Evidence
+             * @description Ids of the messages that support it.
+             */
             evidence: string[];
             /**
              * Expected Valid Days
              * @description How long the extractor thought that it would hold, when it could tell.
              */
             expected_valid_days: number | null;
-            /** Expires At */
+            /**
+             * Expires At
+             * @description When it stops counting, whatever it says; null for never.
+             */
             expires_at: string | null;
-            /** External Id */
+            /**
+             * External Id
+             * @description Your own id for it; null without one.
+             */
             external_id: string | null;
-            /** Last Used At */
+            /**
+             * Last Used At
+             * @description When a query last found it; null for never.
+             */
             last_used_at: string | null;
-            /** Memory Id */
+            /**
+             * Memory Id
+             * @description Id of the memory.
+             */
             memory_id: string;
             /**
              * Memory Type
+             * @description What kind of statement it is.
              * @enum {string}
              */
             memory_type: "preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience";
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, as it was stored.
+             */
             metadata: {
                 [key: string]: unknown;
             };
@@ -7202,7 +8346,10 @@ export interface components {
              * @default []
              */
             newer_conflicts?: string[];
-            /** Project Id */
+            /**
+             * Project Id
+             * @description Id of the project it belongs to; null without one.
+             */
             project_id: string | null;
             /**
              * Reviewed At
@@ -7216,15 +8363,23 @@ export interface components {
             said_at: string | null;
             /**
              * Scope
+             * @description For whom it counts.
              * @enum {string}
              */
             scope: "session" | "project" | "user" | "agent";
-            /** Scope Id */
+            /**
+             * Scope Id
+             * @description Id of the user, project, agent or session that `scope` says.
+             */
             scope_id: string;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it came from; null if it came from none.
+             */
             session_id: string | null;
             /**
              * Source
+             * @description Where the statement is from.
              * @enum {string}
              */
             source: "user" | "ai" | "knowledge_base" | "project_resource" | "import";
@@ -7233,9 +8388,15 @@ export interface components {
              * @description When the file or session it was read from was deleted: its source is gone.
              */
             source_deleted_at?: string | null;
-            /** Source Error */
+            /**
+             * Source Error
+             * @description The mistake that a correction corrects; null for other types.
+             */
             source_error: string | null;
-            /** Source Id */
+            /**
+             * Source Id
+             * @description Id of what it was read from, such as a session or a file; null without one.
+             */
             source_id: string | null;
             /**
              * Speaker
@@ -7244,34 +8405,55 @@ export interface components {
             speaker: string | null;
             /**
              * Status
+             * @description `active`: it counts. `archived`: put aside, and may be restored. `superseded`: a newer statement holds instead.
              * @enum {string}
              */
             status: "active" | "archived" | "superseded";
-            /** Superseded By */
+            /**
+             * Superseded By
+             * @description Id of the memory that replaced it; null if none did.
+             */
             superseded_by: string | null;
             /**
              * Tier
+             * @description `short`: for the moment; `long`: to last.
              * @enum {string}
              */
             tier: "short" | "long";
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** Use Count */
+            /**
+             * Use Count
+             * @description How often a query found it; being shown in a context does not count.
+             */
             use_count: number;
-            /** User Id */
+            /**
+             * User Id
+             * @description Id of the user it is about, in a project of its author; null for what all users share.
+             */
             user_id: string | null;
-            /** Valid From */
+            /**
+             * Valid From
+             * @description From when it holds; null if that is not known.
+             */
             valid_from: string | null;
-            /** Valid To */
+            /**
+             * Valid To
+             * @description Until when it holds; null while no end is known.
+             */
             valid_to: string | null;
-            /** Version */
+            /**
+             * Version
+             * @description Number of the present version, from 1; `If-Match` takes it.
+             */
             version: number;
             /**
              * Visibility
+             * @description Who reads an item of a project: `public` every user of the tenant, `members` the members of the project, `owner_only` its author.
              * @enum {string}
              */
             visibility: "public" | "members" | "owner_only";
@@ -7301,6 +8483,7 @@ export interface components {
          * @description A memory as it is again.
          */
         MemoryRestored: {
+            /** @description The memory as it is now. */
             memory: components["schemas"]["MemoryRead"];
             /**
              * Superseded By
@@ -7315,15 +8498,18 @@ export interface components {
              * @description The last hourly count of each day; no item where there is none.
              */
             items: components["schemas"]["MemoryFigures"][];
+            /** @description The count of now. */
             now: components["schemas"]["MemoryFiguresNow"];
             /**
              * Since
              * Format: date
+             * @description First day (UTC).
              */
             since: string;
             /**
              * Until
              * Format: date
+             * @description Last day (UTC), included.
              */
             until: string;
         };
@@ -7357,7 +8543,10 @@ export interface components {
             by_source: {
                 [key: string]: number;
             };
-            /** By Status */
+            /**
+             * By Status
+             * @description How many memories have each status.
+             */
             by_status: {
                 [key: string]: number;
             };
@@ -7375,7 +8564,10 @@ export interface components {
             decisions: {
                 [key: string]: number;
             };
-            /** Last Saved */
+            /**
+             * Last Saved
+             * @description When the newest memory was saved; null if there is none.
+             */
             last_saved: string | null;
             /**
              * Total
@@ -7397,10 +8589,14 @@ export interface components {
             attribute?: string | null;
             /**
              * Confidence
+             * @description How sure it is, 0 to 1.
              * @default 1
              */
             confidence?: number;
-            /** Content */
+            /**
+             * Content
+             * @description The newer statement.
+             */
             content: string;
             /**
              * Evidence
@@ -7408,9 +8604,15 @@ export interface components {
              * @default []
              */
             evidence?: string[];
-            /** Memory Type */
+            /**
+             * Memory Type
+             * @description Its type; that of the old one when left out.
+             */
             memory_type?: ("preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience") | null;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data: at most 16 KiB, 100 keys, 8 levels.
+             */
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
@@ -7419,19 +8621,28 @@ export interface components {
              * @description Kept in the history.
              */
             reason?: string | null;
-            /** Source Error */
+            /**
+             * Source Error
+             * @description The mistake that a correction corrects; null for other types.
+             */
             source_error?: string | null;
             /**
              * Valid From
              * @description Since when the newer statement holds, now when left out; the old one holds until then, and stays active as long as that lies ahead.
              */
             valid_from?: string | null;
-            /** Valid To */
+            /**
+             * Valid To
+             * @description Until when the newer statement holds; no end when left out.
+             */
             valid_to?: string | null;
         };
         /** MemoryValidated */
         MemoryValidated: {
-            /** Results */
+            /**
+             * Results
+             * @description What would become of each statement.
+             */
             results: components["schemas"]["Outcome"][];
             /**
              * Valid
@@ -7450,9 +8661,15 @@ export interface components {
          * @description Ids of memories that speak of an entity, the newest first.
          */
         MentionPage: {
-            /** Items */
+            /**
+             * Items
+             * @description Ids of memories, the newest first.
+             */
             items: string[];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /**
@@ -7469,11 +8686,20 @@ export interface components {
          *     }
          */
         MessageAppend: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description The agent of the session, when it is new; must match otherwise.
+             */
             agent_id?: string | null;
-            /** Messages */
+            /**
+             * Messages
+             * @description The messages, in their order.
+             */
             messages: components["schemas"]["MessageCreate"][];
-            /** Project Id */
+            /**
+             * Project Id
+             * @description The project of the session, when it is new; must match otherwise.
+             */
             project_id?: string | null;
             /**
              * State
@@ -7487,6 +8713,7 @@ export interface components {
              * @description The version of the state that the patch is for; 0 for none yet.
              */
             state_version?: number | null;
+            /** @description What a provider says of the call that led to these messages. */
             usage?: components["schemas"]["CallUsage"] | null;
             /**
              * User Id
@@ -7512,12 +8739,14 @@ export interface components {
              * @description Messages that were stored before, by their message_id.
              */
             existing: number;
+            /** @description Whether and when the session is read for memories, or why not. */
             extraction: components["schemas"]["ExtractionScheduled"];
             /**
              * Messages
              * @description In the order of the request.
              */
             messages: components["schemas"]["MessageRead"][];
+            /** @description How full the window of a session is. */
             pressure?: components["schemas"]["PressureRead"] | null;
             /**
              * Sensitive
@@ -7526,7 +8755,10 @@ export interface components {
             sensitive: {
                 [key: string]: string[];
             };
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
             /**
              * State Version
@@ -7570,6 +8802,7 @@ export interface components {
             }[] | null;
             /**
              * Content Type
+             * @description What kind of content it is, in a word of yours.
              * @default text
              */
             content_type?: string;
@@ -7586,7 +8819,10 @@ export interface components {
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** Name */
+            /**
+             * Name
+             * @description Who speaks, where the role does not say it.
+             */
             name?: string | null;
             /**
              * Parent Message Id
@@ -7595,6 +8831,7 @@ export interface components {
             parent_message_id?: string | null;
             /**
              * Role
+             * @description Who says it.
              * @enum {string}
              */
             role: "user" | "assistant" | "system" | "tool";
@@ -7621,19 +8858,32 @@ export interface components {
         MessageDelete: {
             /**
              * Dry Run
+             * @description Only count.
              * @default false
              */
             dry_run?: boolean;
-            /** Message Ids */
+            /**
+             * Message Ids
+             * @description Ids of the messages to delete; give these or `oldest`.
+             */
             message_ids?: string[] | null;
-            /** Oldest */
+            /**
+             * Oldest
+             * @description How many to delete, the oldest first; give this or `message_ids`.
+             */
             oldest?: number | null;
         };
         /** MessageHit */
         MessageHit: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description Id of the agent it belongs to, if it belongs to one.
+             */
             agent_id: string;
-            /** Content */
+            /**
+             * Content
+             * @description The text; empty where there are only parts or calls.
+             */
             content: string;
             /**
              * Content Parts
@@ -7642,29 +8892,45 @@ export interface components {
             content_parts: {
                 [key: string]: unknown;
             }[] | null;
-            /** Content Type */
+            /**
+             * Content Type
+             * @description What kind of content it is; `text` unless the append named another.
+             */
             content_type: string;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was stored.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
+            /** @description How a message came to its place. */
             explain?: components["schemas"]["MessageScoreExplained"] | null;
             /**
              * Lexical
              * @description How well its words fit, 0 to 1; null in semantic mode.
              */
             lexical: number | null;
-            /** Message Id */
+            /**
+             * Message Id
+             * @description Id of the message.
+             */
             message_id: string;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, as it was stored.
+             */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Name */
+            /**
+             * Name
+             * @description Who speaks, where the role does not say it; null if that was not given.
+             */
             name: string | null;
-            /** Parent Message Id */
+            /**
+             * Parent Message Id
+             * @description Id of the message before it on its branch; null at the root.
+             */
             parent_message_id: string | null;
             /** @description Which piece of the message fits best, of the best 150 hits in hybrid mode; null for a message of one piece. */
             piece: components["schemas"]["HitPiece"] | null;
@@ -7675,6 +8941,7 @@ export interface components {
             relevance: number;
             /**
              * Role
+             * @description Who says it.
              * @enum {string}
              */
             role: "user" | "assistant" | "system" | "tool";
@@ -7700,68 +8967,123 @@ export interface components {
              * @description 0 to 1: what the hits are ordered by; the relevance.
              */
             score: number;
-            /** Sequence No */
+            /**
+             * Sequence No
+             * @description Its number in the session, from 1, in the order of appending.
+             */
             sequence_no: number;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
             /**
              * Similarity
              * @description Cosine of query and message, 0 to 1; null in lexical mode, and for a message without a vector.
              */
             similarity: number | null;
-            /** Tool Call Id */
+            /**
+             * Tool Call Id
+             * @description Id of the call that a tool message answers; null for others.
+             */
             tool_call_id: string | null;
-            /** Tool Calls */
+            /**
+             * Tool Calls
+             * @description Calls of tools that an assistant message makes; null without any.
+             */
             tool_calls: {
                 [key: string]: unknown;
             }[] | null;
-            /** User Id */
+            /**
+             * User Id
+             * @description Id of the user it belongs to, if it belongs to one.
+             */
             user_id: string;
         };
         /** MessageRead */
         MessageRead: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description Id of the agent it belongs to, if it belongs to one.
+             */
             agent_id: string;
-            /** Content */
+            /**
+             * Content
+             * @description The text; empty where there are only parts or calls.
+             */
             content: string;
-            /** Content Parts */
+            /**
+             * Content Parts
+             * @description Texts, images, audio and files as they were appended; null without any.
+             */
             content_parts: {
                 [key: string]: unknown;
             }[] | null;
-            /** Content Type */
+            /**
+             * Content Type
+             * @description What kind of content it is; `text` unless the append named another.
+             */
             content_type: string;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was stored.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Message Id */
+            /**
+             * Message Id
+             * @description Id of the message.
+             */
             message_id: string;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, as it was stored.
+             */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Name */
+            /**
+             * Name
+             * @description Who speaks, where the role does not say it; null if that was not given.
+             */
             name: string | null;
-            /** Parent Message Id */
+            /**
+             * Parent Message Id
+             * @description Id of the message before it on its branch; null at the root.
+             */
             parent_message_id: string | null;
             /**
              * Role
+             * @description Who says it.
              * @enum {string}
              */
             role: "user" | "assistant" | "system" | "tool";
-            /** Sequence No */
+            /**
+             * Sequence No
+             * @description Its number in the session, from 1, in the order of appending.
+             */
             sequence_no: number;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
-            /** Tool Call Id */
+            /**
+             * Tool Call Id
+             * @description Id of the call that a tool message answers; null for others.
+             */
             tool_call_id: string | null;
-            /** Tool Calls */
+            /**
+             * Tool Calls
+             * @description Calls of tools that an assistant message makes; null without any.
+             */
             tool_calls: {
                 [key: string]: unknown;
             }[] | null;
-            /** User Id */
+            /**
+             * User Id
+             * @description Id of the user it belongs to, if it belongs to one.
+             */
             user_id: string;
         };
         /**
@@ -7799,7 +9121,10 @@ export interface components {
              * @description Messages deleted, or that would be.
              */
             deleted: number;
-            /** Dry Run */
+            /**
+             * Dry Run
+             * @description Whether it was only counted, and nothing was changed.
+             */
             dry_run: boolean;
             /**
              * Message Ids
@@ -7826,23 +9151,34 @@ export interface components {
              * @description All sessions with this agent. Of several ids all must fit.
              */
             agent_id?: string | null;
-            /** Boosts */
+            /**
+             * Boosts
+             * @description Weights of this search by name, in place of the built-in ones; 0 switches a signal off. Hybrid mode only. Names: `dense_latin`, `dense_cjk`, `rrf`, `near`, `far`, `adjacent`, `answer`, `session`, `speaker`, `role`, `date`, `when`, `question`, `graph`.
+             */
             boosts?: {
                 [key: string]: number;
             } | null;
-            /** Cursor */
+            /**
+             * Cursor
+             * @description `next_cursor` of the page before.
+             */
             cursor?: string | null;
             /**
              * Explain
+             * @description Whether every hit says how it came to its place.
              * @default false
              */
             explain?: boolean;
             /**
              * Limit
+             * @description The most hits of a page.
              * @default 100
              */
             limit?: number;
-            /** Max Tokens */
+            /**
+             * Max Tokens
+             * @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is.
+             */
             max_tokens?: number | null;
             /**
              * Mode
@@ -7853,6 +9189,7 @@ export interface components {
             mode?: "semantic" | "lexical" | "hybrid";
             /**
              * Query
+             * @description What is looked for, in words.
              * @example When did she move to Munich?
              */
             query: string;
@@ -7870,7 +9207,10 @@ export interface components {
              *     ]
              */
             roles?: ("user" | "assistant" | "system" | "tool")[];
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Only this session.
+             */
             session_id?: string | null;
             /**
              * Since
@@ -7917,6 +9257,7 @@ export interface components {
             left_out: boolean;
             /**
              * Mode
+             * @description How the search was made: `hybrid`, `semantic` or `lexical`.
              * @enum {string}
              */
             mode: "semantic" | "lexical" | "hybrid";
@@ -7944,29 +9285,50 @@ export interface components {
          *     included, and `content_parts` has only those that are no text.
          */
         MessageSlice: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description Id of the agent it belongs to, if it belongs to one.
+             */
             agent_id: string;
-            /** Content */
+            /**
+             * Content
+             * @description The text; empty where there are only parts or calls.
+             */
             content: string;
-            /** Content Parts */
+            /**
+             * Content Parts
+             * @description Texts, images, audio and files as they were appended; null without any.
+             */
             content_parts: {
                 [key: string]: unknown;
             }[] | null;
-            /** Content Type */
+            /**
+             * Content Type
+             * @description What kind of content it is; `text` unless the append named another.
+             */
             content_type: string;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was stored.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Message Id */
+            /**
+             * Message Id
+             * @description Id of the message.
+             */
             message_id: string;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, as it was stored.
+             */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Name */
+            /**
+             * Name
+             * @description Who speaks, where the role does not say it; null if that was not given.
+             */
             name: string | null;
             /**
              * Next Offset
@@ -7978,20 +9340,36 @@ export interface components {
              * @description Where `content` begins in the text.
              */
             offset: number;
-            /** Parent Message Id */
+            /**
+             * Parent Message Id
+             * @description Id of the message before it on its branch; null at the root.
+             */
             parent_message_id: string | null;
             /**
              * Role
+             * @description Who says it.
              * @enum {string}
              */
             role: "user" | "assistant" | "system" | "tool";
-            /** Sequence No */
+            /**
+             * Sequence No
+             * @description Its number in the session, from 1, in the order of appending.
+             */
             sequence_no: number;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
-            /** Tool Call Id */
+            /**
+             * Tool Call Id
+             * @description Id of the call that a tool message answers; null for others.
+             */
             tool_call_id: string | null;
-            /** Tool Calls */
+            /**
+             * Tool Calls
+             * @description Calls of tools that an assistant message makes; null without any.
+             */
             tool_calls: {
                 [key: string]: unknown;
             }[] | null;
@@ -8000,12 +9378,18 @@ export interface components {
              * @description Characters of the whole text.
              */
             total_length: number;
-            /** User Id */
+            /**
+             * User Id
+             * @description Id of the user it belongs to, if it belongs to one.
+             */
             user_id: string;
         };
         /** ModelRead */
         ModelRead: {
-            /** Model */
+            /**
+             * Model
+             * @description Name of the model.
+             */
             model: string;
             /** @description Null if MEMORY_MODEL_PRICES has none. */
             price: components["schemas"]["PriceRead"] | null;
@@ -8026,16 +9410,25 @@ export interface components {
         };
         /** NeighbourRead */
         NeighbourRead: {
-            /** Entity Id */
+            /**
+             * Entity Id
+             * @description Id of the entity.
+             */
             entity_id: string;
-            /** Entity Type */
+            /**
+             * Entity Type
+             * @description What it is: person, organization, place …
+             */
             entity_type: string;
             /**
              * Hops
              * @description Steps from where the walk began.
              */
             hops: number;
-            /** Name */
+            /**
+             * Name
+             * @description Its name.
+             */
             name: string;
         };
         /**
@@ -8043,9 +9436,15 @@ export interface components {
          * @description What is around, the nearest first, and the relations among all of it.
          */
         Neighbours: {
-            /** Entities */
+            /**
+             * Entities
+             * @description What was reached, the nearest first.
+             */
             entities: components["schemas"]["NeighbourRead"][];
-            /** Relations */
+            /**
+             * Relations
+             * @description The relations among all of it.
+             */
             relations: components["schemas"]["RelationRead"][];
             /**
              * Truncated
@@ -8070,6 +9469,7 @@ export interface components {
             decision_id?: string | null;
             /**
              * Event
+             * @description What was done, or would be: `NONE` nothing, as it was known; `REJECT` the gate refused it; `SKIP` it is of a role from which nothing is remembered.
              * @enum {string}
              */
             event: "ADD" | "UPDATE" | "SUPERSEDE" | "MERGE" | "DELETE" | "NONE" | "REJECT" | "SKIP";
@@ -8078,8 +9478,12 @@ export interface components {
              * @description Which message of the request; with infer, which proposal, and behind them one for each message that led to none, its number in `figures.message`.
              */
             index: number;
+            /** @description The memory as it is now; null if there is none to show. */
             memory?: components["schemas"]["MemoryRead"] | null;
-            /** Memory Id */
+            /**
+             * Memory Id
+             * @description Id of the memory it led to; null if it led to none.
+             */
             memory_id?: string | null;
             /**
              * Previous
@@ -8093,6 +9497,7 @@ export interface components {
             reason?: string | null;
             /**
              * Reasons
+             * @description The rules that were broken.
              * @default []
              */
             reasons?: components["schemas"]["Reason"][];
@@ -8110,233 +9515,431 @@ export interface components {
         };
         /** Page[AgentRead] */
         Page_AgentRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["AgentRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[ApprovalRead] */
         Page_ApprovalRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["ApprovalRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[BlockHistoryRead] */
         Page_BlockHistoryRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["BlockHistoryRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[BlockRead] */
         Page_BlockRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["BlockRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[ChangeListed] */
         Page_ChangeListed_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["ChangeListed"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[CheckpointRead] */
         Page_CheckpointRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["CheckpointRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[DecisionRead] */
         Page_DecisionRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["DecisionRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[DeliveryRead] */
         Page_DeliveryRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["DeliveryRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[EntityRead] */
         Page_EntityRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["EntityRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[ErasureRead] */
         Page_ErasureRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["ErasureRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[EvaluationRead] */
         Page_EvaluationRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["EvaluationRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[FeedbackRead] */
         Page_FeedbackRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["FeedbackRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[FileRead] */
         Page_FileRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["FileRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[FolderRead] */
         Page_FolderRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["FolderRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[HistoryRead] */
         Page_HistoryRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["HistoryRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[InjectedContextRead] */
         Page_InjectedContextRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["InjectedContextRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[JobRead] */
         Page_JobRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["JobRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[KeyRead] */
         Page_KeyRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["KeyRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[MemberRead] */
         Page_MemberRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["MemberRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[MemoryRead] */
         Page_MemoryRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["MemoryRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[MessageRead] */
         Page_MessageRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["MessageRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[PassageRead] */
         Page_PassageRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["PassageRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[ProfileChangeRead] */
         Page_ProfileChangeRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["ProfileChangeRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[ProjectItemRead] */
         Page_ProjectItemRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["ProjectItemRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[ProjectRead] */
         Page_ProjectRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["ProjectRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[RelationRead] */
         Page_RelationRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["RelationRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[RunRead] */
         Page_RunRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["RunRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[SessionRead] */
         Page_SessionRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["SessionRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[SnapshotRead] */
         Page_SnapshotRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["SnapshotRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[SummaryRead] */
         Page_SummaryRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["SummaryRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[TenantRead] */
         Page_TenantRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["TenantRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[UserRead] */
         Page_UserRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["UserRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /** Page[WebhookRead] */
         Page_WebhookRead_: {
-            /** Items */
+            /**
+             * Items
+             * @description The rows of this page, in the order of the list.
+             */
             items: components["schemas"]["WebhookRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /**
@@ -8356,6 +9959,7 @@ export interface components {
             dropped: number;
             /**
              * Name
+             * @description Which part it is.
              * @enum {string}
              */
             name: "instructions" | "profile" | "blocks" | "summary" | "corrections" | "memories" | "passages" | "excerpts" | "left_out" | "window";
@@ -8374,7 +9978,10 @@ export interface components {
              * @description With render parts alone.
              */
             text?: string | null;
-            /** Tokens */
+            /**
+             * Tokens
+             * @description What it takes.
+             */
             tokens: number;
         };
         /**
@@ -8416,6 +10023,7 @@ export interface components {
             folder_ids?: string[] | null;
             /**
              * Limit
+             * @description The most passages.
              * @default 5
              */
             limit?: number;
@@ -8427,26 +10035,48 @@ export interface components {
         };
         /** PassageHit */
         PassageHit: {
-            /** Content */
+            /**
+             * Content
+             * @description The text of the passage.
+             */
             content: string;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it is from.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Creator */
+            /**
+             * Creator
+             * @description Id of the key that made it.
+             */
             creator: string | null;
-            /** End Char */
+            /**
+             * End Char
+             * @description Where it ends in the text of its file, in characters; null without one.
+             */
             end_char: number | null;
+            /** @description Why a passage has its rank. */
             explain?: components["schemas"]["PassageScoreExplained"] | null;
-            /** File Id */
+            /**
+             * File Id
+             * @description Id of the file it is from; null for a text that was put into the folder by itself.
+             */
             file_id: string | null;
-            /** File Name */
+            /**
+             * File Name
+             * @description Name of the file; null without one.
+             */
             file_name: string | null;
-            /** Folder Id */
+            /**
+             * Folder Id
+             * @description Id of the folder it is in.
+             */
             folder_id: string;
-            /** Folder Name */
+            /**
+             * Folder Name
+             * @description Name of the folder.
+             */
             folder_name: string;
             /**
              * Lexical
@@ -8463,7 +10093,10 @@ export interface components {
              * @description From 1, the one it stands on; null without pages.
              */
             page: number | null;
-            /** Passage Id */
+            /**
+             * Passage Id
+             * @description Id of the passage.
+             */
             passage_id: string;
             /**
              * Relevance
@@ -8480,9 +10113,15 @@ export interface components {
              * @description Cosine of query and passage, where compared.
              */
             similarity: number | null;
-            /** Start Char */
+            /**
+             * Start Char
+             * @description Where it begins in the text of its file, in characters; null without one.
+             */
             start_char: number | null;
-            /** Tags */
+            /**
+             * Tags
+             * @description Words to select by.
+             */
             tags: string[];
         };
         /** PassageHits */
@@ -8531,21 +10170,36 @@ export interface components {
         };
         /** PassageRead */
         PassageRead: {
-            /** Content */
+            /**
+             * Content
+             * @description The text of the passage.
+             */
             content: string;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it is from.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Creator */
+            /**
+             * Creator
+             * @description Id of the key that made it.
+             */
             creator: string | null;
-            /** End Char */
+            /**
+             * End Char
+             * @description Where it ends in the text of its file, in characters; null without one.
+             */
             end_char: number | null;
-            /** File Id */
+            /**
+             * File Id
+             * @description Id of the file it is from; null for a text that was put into the folder by itself.
+             */
             file_id: string | null;
-            /** Folder Id */
+            /**
+             * Folder Id
+             * @description Id of the folder it is in.
+             */
             folder_id: string;
             /**
              * Ordinal
@@ -8557,11 +10211,20 @@ export interface components {
              * @description From 1, the one it stands on; null without pages.
              */
             page: number | null;
-            /** Passage Id */
+            /**
+             * Passage Id
+             * @description Id of the passage.
+             */
             passage_id: string;
-            /** Start Char */
+            /**
+             * Start Char
+             * @description Where it begins in the text of its file, in characters; null without one.
+             */
             start_char: number | null;
-            /** Tags */
+            /**
+             * Tags
+             * @description Words to select by.
+             */
             tags: string[];
         };
         /**
@@ -8569,9 +10232,15 @@ export interface components {
          * @description The passages that a text became, in its order.
          */
         PassagesAdded: {
-            /** Embedding Model */
+            /**
+             * Embedding Model
+             * @description The model that made the vector.
+             */
             embedding_model: string;
-            /** Items */
+            /**
+             * Items
+             * @description The passages, in the order of the text.
+             */
             items: components["schemas"]["PassageRead"][];
         };
         /**
@@ -8579,15 +10248,27 @@ export interface components {
          * @description Why a passage has its rank.
          */
         PassageScoreExplained: {
-            /** Boosts */
+            /**
+             * Boosts
+             * @description What each signal added, in hybrid mode.
+             */
             boosts: {
                 [key: string]: number;
             };
-            /** Cosine */
+            /**
+             * Cosine
+             * @description Of query and passage, where compared.
+             */
             cosine: number | null;
-            /** Fused */
+            /**
+             * Fused
+             * @description What the signals together gave, 0 to 1.
+             */
             fused: number;
-            /** Lexical */
+            /**
+             * Lexical
+             * @description How well its words fit, 0 to 1; null in semantic mode.
+             */
             lexical: number | null;
         };
         /**
@@ -8621,6 +10302,7 @@ export interface components {
             cursor?: string | null;
             /**
              * Explain
+             * @description Whether every hit says how it came to its place.
              * @default false
              */
             explain?: boolean;
@@ -8631,10 +10313,14 @@ export interface components {
             folder_ids?: string[] | null;
             /**
              * Limit
+             * @description The most hits of a page.
              * @default 5
              */
             limit?: number;
-            /** Max Tokens */
+            /**
+             * Max Tokens
+             * @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is.
+             */
             max_tokens?: number | null;
             /**
              * Mode
@@ -8661,6 +10347,7 @@ export interface components {
             tags?: string[];
             /**
              * Tags Match
+             * @description Whether a passage must have any of `tags`, or all.
              * @default any
              * @enum {string}
              */
@@ -8673,9 +10360,15 @@ export interface components {
         };
         /** PathRead */
         PathRead: {
-            /** Entities */
+            /**
+             * Entities
+             * @description The entities along the path, in order.
+             */
             entities: components["schemas"]["EntityShort"][];
-            /** Relations */
+            /**
+             * Relations
+             * @description The relations between them, in order.
+             */
             relations: components["schemas"]["RelationRead"][];
         };
         /**
@@ -8683,14 +10376,23 @@ export interface components {
          * @description The shortest paths; none leads through one entity twice.
          */
         Paths: {
-            /** Paths */
+            /**
+             * Paths
+             * @description The paths, the shortest first.
+             */
             paths: components["schemas"]["PathRead"][];
-            /** Truncated */
+            /**
+             * Truncated
+             * @description There is more: a limit was met.
+             */
             truncated: boolean;
         };
         /** PendingWrite */
         PendingWrite: {
-            /** Channel */
+            /**
+             * Channel
+             * @description Name of the channel that is written to.
+             */
             channel: string;
             /**
              * Chunks
@@ -8717,7 +10419,10 @@ export interface components {
         };
         /** PendingWriteRead */
         PendingWriteRead: {
-            /** Channel */
+            /**
+             * Channel
+             * @description Name of the channel that is written to.
+             */
             channel: string;
             /**
              * Chunks
@@ -8730,37 +10435,74 @@ export interface components {
              * @example gA==
              */
             data: string;
-            /** Index */
+            /**
+             * Index
+             * @description Place among the writes of the task.
+             */
             index: number;
-            /** Task Id */
+            /**
+             * Task Id
+             * @description LangGraph's id of the task.
+             */
             task_id: string;
-            /** Task Path */
+            /**
+             * Task Path
+             * @description LangGraph's path of the task; empty without one.
+             */
             task_path: string;
-            /** Type */
+            /**
+             * Type
+             * @description What the serializer calls it, such as `msgpack`.
+             */
             type: string;
         };
         /** PolicyRead */
         PolicyRead: {
-            /** Checkpoint Retention Days */
+            /**
+             * Checkpoint Retention Days
+             * @description Days for which archived checkpoints and snapshots stay; 0 without limit.
+             */
             checkpoint_retention_days: number;
-            /** Decay Below */
+            /**
+             * Decay Below
+             * @description Hybrid score below which extracted memories fade; 0 for never.
+             */
             decay_below: number;
-            /** Enabled */
+            /**
+             * Enabled
+             * @description False: nothing is forgotten automatically.
+             */
             enabled: boolean;
             /**
              * Eviction
+             * @description What goes first beyond `max_facts`.
              * @enum {string}
              */
             eviction: "confidence" | "hybrid";
-            /** Max Facts */
+            /**
+             * Max Facts
+             * @description Extracted memories of one user that stay; 0 for no bound.
+             */
             max_facts: number;
-            /** Message Retention Days */
+            /**
+             * Message Retention Days
+             * @description Days for which messages are kept after extraction; 0 without limit.
+             */
             message_retention_days: number;
-            /** Source Deleted Days */
+            /**
+             * Source Deleted Days
+             * @description Days for which memories outlive the file they were read from.
+             */
             source_deleted_days: number;
-            /** Superseded Days */
+            /**
+             * Superseded Days
+             * @description Days for which superseded memories can be searched; 0 without limit.
+             */
             superseded_days: number;
-            /** With Session */
+            /**
+             * With Session
+             * @description True: what was extracted in a session goes when the session is deleted.
+             */
             with_session: boolean;
         };
         /**
@@ -8768,7 +10510,10 @@ export interface components {
          * @description How full the window of a session is.
          */
         PressureRead: {
-            /** Budget Tokens */
+            /**
+             * Budget Tokens
+             * @description Tokens that the window may hold, by its policy.
+             */
             budget_tokens: number;
             /**
              * Compaction Job Id
@@ -8783,6 +10528,7 @@ export interface components {
             counter: string;
             /**
              * Level
+             * @description `ok`, `warn` from the policy's `warn` on, `flush` from its `flush` on, when the session is compacted.
              * @enum {string}
              */
             level: "ok" | "warn" | "flush";
@@ -8807,9 +10553,15 @@ export interface components {
          * @description Of a million tokens.
          */
         PriceRead: {
-            /** Input */
+            /**
+             * Input
+             * @description Price of a million tokens that it reads.
+             */
             input: number;
-            /** Output */
+            /**
+             * Output
+             * @description Price of a million tokens that it writes.
+             */
             output: number;
         };
         /**
@@ -8822,23 +10574,40 @@ export interface components {
              * @description Stable: branch on this.
              */
             code: string;
-            /** Detail */
+            /**
+             * Detail
+             * @description What is wrong, and what to do, for people.
+             */
             detail: string;
-            /** Errors */
+            /**
+             * Errors
+             * @description Which fields are not valid; null unless fields are.
+             */
             errors?: components["schemas"]["FieldError"][] | null;
             /**
              * Instance
+             * @description Path of the request.
              * @example /v1/users/ana
              */
             instance: string;
-            /** Request Id */
+            /**
+             * Request Id
+             * @description Id of the request, as in the logs.
+             */
             request_id: string;
-            /** Status */
+            /**
+             * Status
+             * @description The HTTP status.
+             */
             status: number;
-            /** Title */
+            /**
+             * Title
+             * @description The kind of problem in a few words.
+             */
             title: string;
             /**
              * Type
+             * @description What kind of problem it is, as a path.
              * @example /problems/user_not_found
              */
             type: string;
@@ -8847,12 +10616,18 @@ export interface components {
         };
         /** ProcessorList */
         ProcessorList: {
-            /** Items */
+            /**
+             * Items
+             * @description The processors that are installed.
+             */
             items: components["schemas"]["ProcessorRead"][];
         };
         /** ProcessorRead */
         ProcessorRead: {
-            /** Name */
+            /**
+             * Name
+             * @description Name of the processor, as `config.processors` has it.
+             */
             name: string;
             /**
              * On Error
@@ -8881,26 +10656,42 @@ export interface components {
              * @description Id of the key that did it.
              */
             actor: string | null;
-            /** After */
+            /**
+             * After
+             * @description The value after; null if there is none.
+             */
             after: unknown | null;
-            /** Before */
+            /**
+             * Before
+             * @description The value before; null if there was none.
+             */
             before: unknown | null;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
             /**
              * Event
+             * @description `SET` to a value, or `REMOVE`.
              * @enum {string}
              */
             event: "SET" | "REMOVE";
-            /** History Id */
+            /**
+             * History Id
+             * @description Id of the entry of the history.
+             */
             history_id: string;
-            /** Job Id */
+            /**
+             * Job Id
+             * @description Id of the job that did it; null for a request.
+             */
             job_id: string | null;
-            /** Memory Ids */
+            /**
+             * Memory Ids
+             * @description The memories that the new value was derived from.
+             */
             memory_ids: string[];
             /**
              * Origin
@@ -8908,10 +10699,14 @@ export interface components {
              * @enum {string}
              */
             origin: "user" | "derived";
-            /** Reason */
+            /**
+             * Reason
+             * @description Why, if that was said.
+             */
             reason: string | null;
             /**
              * Slot
+             * @description Name of the value.
              * @example attributes.profession
              */
             slot: string;
@@ -8926,12 +10721,14 @@ export interface components {
          * @description Profiles as an agent would see them in a context.
          */
         ProfileContextRead: {
+            /** @description The project's profile; null if the request named no project. */
             project?: components["schemas"]["ProjectProfileRead"] | null;
             /**
              * Text
              * @description Escaped, one line per value; empty when nothing is known.
              */
             text: string;
+            /** @description The user's profile. */
             user: components["schemas"]["UserProfileRead"];
         };
         /**
@@ -8941,11 +10738,14 @@ export interface components {
         ProfileJob: {
             /**
              * Due At
-             * @description ISO 8601 with a zone
+             * @description When the job may begin, at the earliest.
              * @example 2026-11-21T12:00:00Z
              */
             due_at: string;
-            /** Job Id */
+            /**
+             * Job Id
+             * @description Id of the job: see `GET /v1/jobs/{job_id}`.
+             */
             job_id: string;
             /**
              * Status
@@ -8956,30 +10756,63 @@ export interface components {
         };
         /** ProfileSections */
         ProfileSections: {
-            /** Earlier Context */
+            /**
+             * Earlier Context
+             * @description What happened before that.
+             */
             earlier_context?: string | null;
-            /** Long Term Background */
+            /**
+             * Long Term Background
+             * @description What has held for long.
+             */
             long_term_background?: string | null;
-            /** Personal Context */
+            /**
+             * Personal Context
+             * @description What is known of the user's life.
+             */
             personal_context?: string | null;
-            /** Recent Months */
+            /**
+             * Recent Months
+             * @description What happened in the last months.
+             */
             recent_months?: string | null;
-            /** Top Of Mind */
+            /**
+             * Top Of Mind
+             * @description What occupies the user at present.
+             */
             top_of_mind?: string | null;
-            /** Work Context */
+            /**
+             * Work Context
+             * @description What the user works on, and with whom.
+             */
             work_context?: string | null;
         };
         /** ProjectAttributes */
         ProjectAttributes: {
-            /** Constraints */
+            /**
+             * Constraints
+             * @description What limits it.
+             */
             constraints?: string[] | null;
-            /** Current Phase */
+            /**
+             * Current Phase
+             * @description Where it stands.
+             */
             current_phase?: string | null;
-            /** Project Goal */
+            /**
+             * Project Goal
+             * @description What the project is for.
+             */
             project_goal?: string | null;
-            /** Team Conventions */
+            /**
+             * Team Conventions
+             * @description How the team works.
+             */
             team_conventions?: string[] | null;
-            /** Tech Stack */
+            /**
+             * Tech Stack
+             * @description What it is built with.
+             */
             tech_stack?: string[] | null;
         };
         /**
@@ -8991,7 +10824,10 @@ export interface components {
          *     }
          */
         ProjectCreate: {
-            /** Description */
+            /**
+             * Description
+             * @description What it is for, for people; null without one.
+             */
             description?: string | null;
             /**
              * Metadata
@@ -9013,6 +10849,7 @@ export interface components {
             project_id?: string | null;
             /**
              * Project Name
+             * @description Its name, for people.
              * @example Payments
              */
             project_name: string;
@@ -9024,20 +10861,24 @@ export interface components {
         ProjectItemRead: {
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Memory Id */
+            /**
+             * Memory Id
+             * @description Id of the memory.
+             */
             memory_id: string;
             /**
              * Status
+             * @description Whether it is active, archived or superseded.
              * @enum {string}
              */
             status: "active" | "archived" | "superseded";
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
@@ -9048,6 +10889,7 @@ export interface components {
             user_id: string | null;
             /**
              * Visibility
+             * @description Who reads an item of a project: `public` every user of the tenant, `members` the members of the project, `owner_only` its author.
              * @enum {string}
              */
             visibility: "public" | "members" | "owner_only";
@@ -9059,13 +10901,22 @@ export interface components {
          *     }
          */
         ProjectPatch: {
-            /** Description */
+            /**
+             * Description
+             * @description What it is for, for people; null removes it.
+             */
             description?: string | null;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, in place of all before; null leaves them.
+             */
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /** Project Name */
+            /**
+             * Project Name
+             * @description The new name; null leaves it.
+             */
             project_name?: string | null;
         };
         /**
@@ -9081,31 +10932,48 @@ export interface components {
          *     }
          */
         ProjectProfilePatch: {
-            /** @default {} */
+            /**
+             * @description Single values by name.
+             * @default {}
+             */
             attributes?: components["schemas"]["ProjectAttributes"];
-            /** Key Decisions */
+            /**
+             * Key Decisions
+             * @description The decisions that shape the project; null or an empty list gives them back to jobs.
+             */
             key_decisions?: components["schemas"]["Decision"][] | null;
         };
         /** ProjectProfileRead */
         ProjectProfileRead: {
             /**
              * Attributes
+             * @description Single values by name.
              * @default {}
              */
             attributes?: {
                 [key: string]: components["schemas"]["ValueRead"];
             };
-            /** Create Time */
+            /**
+             * Create Time
+             * @description When its first value was written; null while there is none.
+             */
             create_time?: string | null;
             /**
              * Derived Until
              * @description Up to which change of a memory a job has read.
              */
             derived_until?: string | null;
+            /** @description The decisions that shape the project; null while there are none. */
             key_decisions?: components["schemas"]["ValueRead"] | null;
-            /** Project Id */
+            /**
+             * Project Id
+             * @description Id of the project.
+             */
             project_id: string;
-            /** Update Time */
+            /**
+             * Update Time
+             * @description When it was last changed; null while there is nothing in it.
+             */
             update_time?: string | null;
             /**
              * Version
@@ -9117,29 +10985,47 @@ export interface components {
         ProjectRead: {
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Creator */
+            /**
+             * Creator
+             * @description Id of the key that made it.
+             */
             creator: string | null;
-            /** Description */
+            /**
+             * Description
+             * @description What it is for, for people; null without one.
+             */
             description: string | null;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, as it was stored.
+             */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Project Id */
+            /**
+             * Project Id
+             * @description Id of the project.
+             */
             project_id: string;
-            /** Project Name */
+            /**
+             * Project Name
+             * @description Its name, for people.
+             */
             project_name: string;
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** Version */
+            /**
+             * Version
+             * @description Number of the present version, from 1; `If-Match` takes it.
+             */
             version: number;
         };
         /**
@@ -9172,25 +11058,39 @@ export interface components {
              * @description Who was an owner and is an admin now.
              */
             former_owners: string[];
-            /** Owner Id */
+            /**
+             * Owner Id
+             * @description Id of the user who is the owner now.
+             */
             owner_id: string;
-            /** Project Id */
+            /**
+             * Project Id
+             * @description Id of the project.
+             */
             project_id: string;
         };
         /** Readiness */
         Readiness: {
-            /** Embedding Model */
+            /**
+             * Embedding Model
+             * @description The model that embeds what is stored.
+             */
             embedding_model: string;
-            /** Memory Enabled */
+            /**
+             * Memory Enabled
+             * @description Whether memory is switched on in this deployment.
+             */
             memory_enabled: boolean;
             /**
              * Status
+             * @description `ok`: the process answers.
              * @default ok
              * @constant
              */
             status?: "ok";
             /**
              * Writes
+             * @description Whether anything can be written, or why not; what reads is answered all the same.
              * @enum {string}
              */
             writes: "ok" | "database_read_only" | "database_disk_full";
@@ -9202,13 +11102,18 @@ export interface components {
         Reason: {
             /**
              * Code
+             * @description Name of the rule; branch on this.
              * @example too_short
              */
             code: string;
-            /** Detail */
+            /**
+             * Detail
+             * @description The rule in a sentence, for people.
+             */
             detail: string;
             /**
              * Figures
+             * @description Numbers and names that belong to it, such as a limit.
              * @default {}
              */
             figures?: {
@@ -9232,17 +11137,24 @@ export interface components {
             deleted: {
                 [key: string]: number;
             };
-            /** Dry Run */
+            /**
+             * Dry Run
+             * @description Whether it was only counted, and nothing was changed.
+             */
             dry_run: boolean;
             /**
              * Erasure Id
              * @description Of the receipt that stays; none of a dry run.
              */
             erasure_id?: string | null;
-            /** Id */
+            /**
+             * Id
+             * @description Id of what was erased, or would be.
+             */
             id: string;
             /**
              * Kind
+             * @description What was erased, or would be.
              * @enum {string}
              */
             kind: "agent" | "user" | "project" | "session";
@@ -9257,18 +11169,24 @@ export interface components {
             /**
              * Since
              * Format: date
+             * @description First day (UTC).
              */
             since: string;
+            /** @description Of all the days together. */
             totals: components["schemas"]["RefusalFigures"];
             /**
              * Until
              * Format: date
+             * @description Last day (UTC), included.
              */
             until: string;
         };
         /** RefusalFigures */
         RefusalFigures: {
-            /** Accepted */
+            /**
+             * Accepted
+             * @description Verdicts that accepted.
+             */
             accepted: number;
             /**
              * By Code
@@ -9277,12 +11195,18 @@ export interface components {
             by_code: {
                 [key: string]: number;
             };
-            /** Rejected */
+            /**
+             * Rejected
+             * @description Verdicts that refused.
+             */
             rejected: number;
         };
         /** RefusalItem */
         RefusalItem: {
-            /** Accepted */
+            /**
+             * Accepted
+             * @description Verdicts that accepted.
+             */
             accepted: number;
             /**
              * Agent Id
@@ -9301,7 +11225,10 @@ export interface components {
              * @description Null when grouped by agent.
              */
             day: string | null;
-            /** Rejected */
+            /**
+             * Rejected
+             * @description Verdicts that refused.
+             */
             rejected: number;
         };
         /**
@@ -9313,6 +11240,7 @@ export interface components {
         RefusedStore: {
             /**
              * Memory Type
+             * @description The type that the memory gets.
              * @default fact
              * @enum {string}
              */
@@ -9320,8 +11248,12 @@ export interface components {
         };
         /** RefusedStored */
         RefusedStored: {
-            /** Decision Id */
+            /**
+             * Decision Id
+             * @description Id of the gate's verdict.
+             */
             decision_id: string;
+            /** @description The memory as it is now. */
             memory: components["schemas"]["MemoryRead"];
         };
         /**
@@ -9337,10 +11269,14 @@ export interface components {
          *     }
          */
         RelationCreate: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description The agent whose graph it goes into.
+             */
             agent_id?: string | null;
             /**
              * Confidence
+             * @description How sure it is, 0 to 1.
              * @default 1
              */
             confidence?: number;
@@ -9349,7 +11285,10 @@ export interface components {
              * @description Matched, or made.
              */
             destination?: string | null;
-            /** Destination Id */
+            /**
+             * Destination Id
+             * @description Id of the entity at which it ends; give it or `destination`.
+             */
             destination_id?: string | null;
             /**
              * Destination Type
@@ -9369,7 +11308,10 @@ export interface components {
              * @default []
              */
             memory_ids?: string[];
-            /** Project Id */
+            /**
+             * Project Id
+             * @description The project whose graph it goes into.
+             */
             project_id?: string | null;
             /**
              * Relation
@@ -9393,7 +11335,10 @@ export interface components {
              * @description Matched, or made.
              */
             source?: string | null;
-            /** Source Id */
+            /**
+             * Source Id
+             * @description Id of the entity at which it begins; give it or `source`.
+             */
             source_id?: string | null;
             /**
              * Source Type
@@ -9401,14 +11346,20 @@ export interface components {
              * @default thing
              */
             source_type?: string;
-            /** User Id */
+            /**
+             * User Id
+             * @description The user whose graph it goes into.
+             */
             user_id?: string | null;
             /**
              * Valid From
              * @description Null: since when is unknown.
              */
             valid_from?: string | null;
-            /** Valid To */
+            /**
+             * Valid To
+             * @description Until when it holds; no end when left out.
+             */
             valid_to?: string | null;
         };
         /**
@@ -9419,16 +11370,25 @@ export interface components {
          *     }
          */
         RelationPatch: {
-            /** Confidence */
+            /**
+             * Confidence
+             * @description How sure it is, 0 to 1; null leaves it.
+             */
             confidence?: number | null;
             /**
              * Destination
              * @description Matched, or made.
              */
             destination?: string | null;
-            /** Destination Id */
+            /**
+             * Destination Id
+             * @description Id of the entity at which it ends now; give it or `destination`.
+             */
             destination_id?: string | null;
-            /** Reason */
+            /**
+             * Reason
+             * @description Why; kept with the new version.
+             */
             reason?: string | null;
             /**
              * Valid From
@@ -9448,17 +11408,27 @@ export interface components {
              * @description Id of the key that wrote this version.
              */
             actor: string | null;
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description Id of the agent it belongs to, if it belongs to one.
+             */
             agent_id: string | null;
-            /** Confidence */
+            /**
+             * Confidence
+             * @description How sure it is, 0 to 1.
+             */
             confidence: number;
+            /** @description The entity at which it ends. */
             destination: components["schemas"]["EntityShort"];
             /**
              * Evidence
              * @description Ids of messages that say so.
              */
             evidence: string[];
-            /** Job Id */
+            /**
+             * Job Id
+             * @description Id of the job that wrote this version; null for a request.
+             */
             job_id: string | null;
             /**
              * Known From
@@ -9466,34 +11436,63 @@ export interface components {
              * @example 2026-11-21T12:00:00Z
              */
             known_from: string;
-            /** Known To */
+            /**
+             * Known To
+             * @description Until when this version was what is known; null if it is.
+             */
             known_to: string | null;
             /**
              * Memory Ids
              * @description Memories that say so.
              */
             memory_ids: string[];
-            /** Project Id */
+            /**
+             * Project Id
+             * @description Id of the project it belongs to, if it belongs to one.
+             */
             project_id: string | null;
-            /** Reason */
+            /**
+             * Reason
+             * @description Why this version was written, if that is known.
+             */
             reason: string | null;
-            /** Relation */
+            /**
+             * Relation
+             * @description What holds between the two, in lower snake_case.
+             */
             relation: string;
-            /** Relation Id */
+            /**
+             * Relation Id
+             * @description Id of the relation; its versions share it.
+             */
             relation_id: string;
             /**
              * Scope
+             * @description Whose graph it is in.
              * @enum {string}
              */
             scope: "user" | "project" | "agent";
+            /** @description The entity at which it begins. */
             source: components["schemas"]["EntityShort"];
-            /** User Id */
+            /**
+             * User Id
+             * @description Id of the user it belongs to, if it belongs to one.
+             */
             user_id: string | null;
-            /** Valid From */
+            /**
+             * Valid From
+             * @description From when it holds; null if that is not known.
+             */
             valid_from: string | null;
-            /** Valid To */
+            /**
+             * Valid To
+             * @description Until when it holds; null while no end is known.
+             */
             valid_to: string | null;
-            /** Version */
+            /**
+             * Version
+             * @description Number of this version; `If-Match` takes it.
+             */
             version: number;
         };
         /**
@@ -9503,13 +11502,18 @@ export interface components {
         RequestWarning: {
             /**
              * Code
+             * @description What it is about; branch on this.
              * @enum {string}
              */
             code: "client_time_ignored" | "message_not_read_whole" | "parts_left_out";
-            /** Detail */
+            /**
+             * Detail
+             * @description The warning in a sentence, for people.
+             */
             detail: string;
             /**
              * Location
+             * @description Where in the request it is.
              * @example [
              *       "body",
              *       "messages",
@@ -9525,40 +11529,76 @@ export interface components {
          * @description One run of an extractor over some messages.
          */
         RunRead: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description Id of the agent it belongs to, if it belongs to one.
+             */
             agent_id: string | null;
-            /** Calls */
+            /**
+             * Calls
+             * @description How many requests went to models.
+             */
             calls: number;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Error Code */
+            /**
+             * Error Code
+             * @description Code of the error it ended with; null without one.
+             */
             error_code: string | null;
-            /** Extraction Id */
+            /**
+             * Extraction Id
+             * @description Id of the run of the extractor.
+             */
             extraction_id: string;
-            /** Extractor */
+            /**
+             * Extractor
+             * @description What read the messages.
+             */
             extractor: string;
-            /** Finish Time */
+            /**
+             * Finish Time
+             * @description When it ended; null until then.
+             */
             finish_time: string | null;
-            /** First Sequence No */
+            /**
+             * First Sequence No
+             * @description Number of the first message it read; null where it read no session.
+             */
             first_sequence_no: number | null;
-            /** Input Tokens */
+            /**
+             * Input Tokens
+             * @description Tokens that models read.
+             */
             input_tokens: number;
-            /** Job Id */
+            /**
+             * Job Id
+             * @description Id of the job that ran it; null for a request.
+             */
             job_id: string | null;
-            /** Last Sequence No */
+            /**
+             * Last Sequence No
+             * @description Number of the last message it read; null where it read no session.
+             */
             last_sequence_no: number | null;
-            /** Latency Ms */
+            /**
+             * Latency Ms
+             * @description How long the extractor took, in milliseconds.
+             */
             latency_ms: number;
             /**
              * Messages
              * @description How many were new to it.
              */
             messages: number;
-            /** Model */
+            /**
+             * Model
+             * @description The model that it asked; null if it asks none.
+             */
             model: string | null;
             /**
              * Outcomes
@@ -9567,11 +11607,20 @@ export interface components {
             outcomes: {
                 [key: string]: number;
             };
-            /** Output Tokens */
+            /**
+             * Output Tokens
+             * @description Tokens that models wrote.
+             */
             output_tokens: number;
-            /** Prompt Version */
+            /**
+             * Prompt Version
+             * @description Version of the prompt it used; null without a model.
+             */
             prompt_version: string | null;
-            /** Proposals */
+            /**
+             * Proposals
+             * @description How many statements were proposed.
+             */
             proposals: number;
             /**
              * Run Id
@@ -9579,7 +11628,10 @@ export interface components {
              * @description Deprecated: use `extraction_id`.
              */
             run_id: string | null;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string | null;
             /**
              * Status
@@ -9589,6 +11641,7 @@ export interface components {
             status: "extracted" | "committed" | "failed";
             /**
              * Trigger
+             * @description What ordered it: messages (`automatic`, `continued` when they were too many for one run), a request (`explicit`), the session's `end`, an add with `infer`, messages leaving the window (`rescue`), or a command to read again (`reread`).
              * @enum {string}
              */
             trigger: "automatic" | "continued" | "explicit" | "end" | "infer" | "rescue" | "reread";
@@ -9599,7 +11652,10 @@ export interface components {
             upkeep: {
                 [key: string]: unknown;
             };
-            /** User Id */
+            /**
+             * User Id
+             * @description Id of the user it belongs to, if it belongs to one.
+             */
             user_id: string | null;
         };
         /**
@@ -9620,10 +11676,14 @@ export interface components {
             metadata?: {
                 [key: string]: components["schemas"]["JsonValue"];
             };
-            /** Name */
+            /**
+             * Name
+             * @description Who speaks, where the role does not say it.
+             */
             name?: string | null;
             /**
              * Role
+             * @description Who says it.
              * @default user
              * @enum {string}
              */
@@ -9636,33 +11696,55 @@ export interface components {
         };
         /** SaverCheckpointRead */
         SaverCheckpointRead: {
+            /** @description Everything but the values of channels. */
             checkpoint: components["schemas"]["TypedBlob"];
-            /** Checkpoint Id */
+            /**
+             * Checkpoint Id
+             * @description Id of the checkpoint.
+             */
             checkpoint_id: string;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Metadata */
+            /**
+             * Metadata
+             * @description Your own data, as it was stored.
+             */
             metadata: {
                 [key: string]: unknown;
             };
-            /** Namespace */
+            /**
+             * Namespace
+             * @description LangGraph's `checkpoint_ns`; empty for the outermost graph.
+             */
             namespace: string;
-            /** Parent Id */
+            /**
+             * Parent Id
+             * @description Id of the checkpoint it follows; null without one.
+             */
             parent_id: string | null;
-            /** Run Id */
+            /**
+             * Run Id
+             * @description LangGraph's id of the run; null without one.
+             */
             run_id: string | null;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
             /**
              * Thread Id
              * @description LangGraph's id; `session_id` unless a put named another.
              */
             thread_id: string;
-            /** Values */
+            /**
+             * Values
+             * @description The values of channels, by name.
+             */
             values: {
                 [key: string]: components["schemas"]["TypedChunks"];
             };
@@ -9679,7 +11761,10 @@ export interface components {
              * @description Chunks that were not stored before.
              */
             chunks: number;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
         };
         /**
@@ -9693,7 +11778,10 @@ export interface components {
          *     }
          */
         SaverContentPut: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description The agent of the session, when it is new; must match otherwise.
+             */
             agent_id?: string | null;
             /**
              * Content
@@ -9723,11 +11811,20 @@ export interface components {
          *     }
          */
         SaverContentQuery: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description The session must be this agent's, else 409 `session_mismatch`.
+             */
             agent_id?: string | null;
-            /** Chunks */
+            /**
+             * Chunks
+             * @description Digests of the chunks, in order.
+             */
             chunks: string[];
-            /** User Id */
+            /**
+             * User Id
+             * @description The session must be this user's, else 409 `session_mismatch`.
+             */
             user_id?: string | null;
         };
         /** SaverContentRead */
@@ -9760,7 +11857,10 @@ export interface components {
          *     }
          */
         SaverCopy: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description The session must be this agent's, else 409 `session_mismatch`.
+             */
             agent_id?: string | null;
             /**
              * Target Session Id
@@ -9768,9 +11868,15 @@ export interface components {
              * @example ana
              */
             target_session_id: string;
-            /** Target Thread Id */
+            /**
+             * Target Thread Id
+             * @description LangGraph's `thread_id`, where it is not the id of the session.
+             */
             target_thread_id?: string | null;
-            /** User Id */
+            /**
+             * User Id
+             * @description The session must be this user's, else 409 `session_mismatch`.
+             */
             user_id?: string | null;
         };
         /**
@@ -9788,9 +11894,15 @@ export interface components {
             content: {
                 [key: string]: string;
             };
-            /** Items */
+            /**
+             * Items
+             * @description The checkpoints of this page.
+             */
             items: components["schemas"]["SaverCheckpointRead"][];
-            /** Next Cursor */
+            /**
+             * Next Cursor
+             * @description Give it as `cursor` to get the next page; null on the last.
+             */
             next_cursor?: string | null;
         };
         /**
@@ -9803,9 +11915,15 @@ export interface components {
          *     }
          */
         SaverPrune: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description The session must be this agent's, else 409 `session_mismatch`.
+             */
             agent_id?: string | null;
-            /** Session Ids */
+            /**
+             * Session Ids
+             * @description Ids of the sessions to prune.
+             */
             session_ids: string[];
             /**
              * Strategy
@@ -9814,7 +11932,10 @@ export interface components {
              * @enum {string}
              */
             strategy?: "keep_latest" | "delete";
-            /** User Id */
+            /**
+             * User Id
+             * @description The session must be this user's, else 409 `session_mismatch`.
+             */
             user_id?: string | null;
         };
         /**
@@ -9843,7 +11964,10 @@ export interface components {
          *     }
          */
         SaverPut: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description The agent of the session, when it is new; must match otherwise.
+             */
             agent_id?: string | null;
             /** @description Everything but the values of channels. */
             checkpoint: components["schemas"]["TypedBlob"];
@@ -9874,7 +11998,10 @@ export interface components {
              * @description The checkpoint it follows, which must be there.
              */
             parent_id?: string | null;
-            /** Thread Id */
+            /**
+             * Thread Id
+             * @description LangGraph's `thread_id`, where it is not the id of the session.
+             */
             thread_id?: string | null;
             /**
              * User Id
@@ -9892,11 +12019,20 @@ export interface components {
         };
         /** SaverPutDone */
         SaverPutDone: {
-            /** Checkpoint Id */
+            /**
+             * Checkpoint Id
+             * @description Id of the checkpoint.
+             */
             checkpoint_id: string;
-            /** Namespace */
+            /**
+             * Namespace
+             * @description LangGraph's `checkpoint_ns`; empty for the outermost graph.
+             */
             namespace: string;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
         };
         /** SaverRemoved */
@@ -9921,7 +12057,10 @@ export interface components {
              * @description Only in the sessions of this agent.
              */
             agent_id?: string | null;
-            /** Run Ids */
+            /**
+             * Run Ids
+             * @description LangGraph's ids of the runs whose checkpoints are deleted.
+             */
             run_ids: string[];
             /**
              * User Id
@@ -9944,7 +12083,10 @@ export interface components {
          *     }
          */
         SaverWritesPut: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description The session must be this agent's, else 409 `session_mismatch`.
+             */
             agent_id?: string | null;
             /**
              * Content
@@ -9954,16 +12096,26 @@ export interface components {
             content?: {
                 [key: string]: string;
             };
-            /** Task Id */
+            /**
+             * Task Id
+             * @description LangGraph's id of the task.
+             */
             task_id: string;
             /**
              * Task Path
+             * @description LangGraph's path of the task; empty without one.
              * @default
              */
             task_path?: string;
-            /** User Id */
+            /**
+             * User Id
+             * @description The session must be this user's, else 409 `session_mismatch`.
+             */
             user_id?: string | null;
-            /** Writes */
+            /**
+             * Writes
+             * @description What the task wrote.
+             */
             writes: components["schemas"]["PendingWrite"][];
         };
         /**
@@ -9978,7 +12130,10 @@ export interface components {
             boosts: {
                 [key: string]: number;
             };
-            /** Confidence */
+            /**
+             * Confidence
+             * @description Share of the score from how sure it is.
+             */
             confidence: number;
             /**
              * Cosine
@@ -10000,14 +12155,20 @@ export interface components {
              * @description How it is related to what the query names, if the graph was asked.
              */
             path?: string | null;
-            /** Relevance */
+            /**
+             * Relevance
+             * @description Share of the score from how well it fits the query.
+             */
             relevance: number;
             /**
              * Rerank
              * @description The reranker's score, 0 to 1, where it was asked.
              */
             rerank: number | null;
-            /** Scope */
+            /**
+             * Scope
+             * @description Share of the score from for whom it counts.
+             */
             scope: number;
         };
         /** SearchAnswer */
@@ -10024,6 +12185,7 @@ export interface components {
             embedding_models: string[];
             /**
              * Mode
+             * @description How the search was made: `hybrid`, `semantic` or `lexical`.
              * @enum {string}
              */
             mode: "semantic" | "lexical" | "hybrid";
@@ -10055,7 +12217,10 @@ export interface components {
         };
         /** SearchFigures */
         SearchFigures: {
-            /** Count */
+            /**
+             * Count
+             * @description How many there were.
+             */
             count: number;
             /**
              * Hit Rate
@@ -10092,11 +12257,20 @@ export interface components {
          *     }
          */
         SearchRequest: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description The agent that asks: what is private to other agents is left out, and its own knowledge is searched.
+             */
             agent_id?: string | null;
-            /** As Of */
+            /**
+             * As Of
+             * @description What was true at this time, by what is known now: `valid_from` had come, `valid_to` and `expires_at` had not. What was superseded since is among it; what was archived or deleted is not. It may lie ahead. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused.
+             */
             as_of?: string | null;
-            /** Boosts */
+            /**
+             * Boosts
+             * @description Weights of this search by name, in place of the built-in ones; 0 switches a signal off. Hybrid mode only. Names: `dense_latin`, `dense_cjk`, `rrf`, `near`, `far`, `adjacent`, `answer`, `session`, `speaker`, `role`, `date`, `when`, `question`, `graph`.
+             */
             boosts?: {
                 [key: string]: number;
             } | null;
@@ -10107,11 +12281,13 @@ export interface components {
             cursor?: string | null;
             /**
              * Explain
+             * @description Whether every hit says how it came to its place.
              * @default false
              */
             explain?: boolean;
             /**
              * Filters
+             * @description Conditions on fields and metadata, joined by `AND`, `OR` and `NOT`; see docs/search.md.
              * @example {
              *       "AND": [
              *         {
@@ -10140,16 +12316,26 @@ export interface components {
              * @description True: entities that the query names bring the memories that speak of them, and of what is one relation away. Hybrid mode only. Left out: as the deployment's weight `graph` says, which is 0.
              */
             graph?: boolean | null;
-            /** Known At */
+            /**
+             * Known At
+             * @description By the records of this time: what was stored then, as it read then, and nothing that came later. Deleted memories never come back, and who may see what is as it is now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused.
+             */
             known_at?: string | null;
             /**
              * Limit
+             * @description The most hits of a page.
              * @default 100
              */
             limit?: number;
-            /** Max Tokens */
+            /**
+             * Max Tokens
+             * @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is.
+             */
             max_tokens?: number | null;
-            /** Memory Type */
+            /**
+             * Memory Type
+             * @description Only memories of this type.
+             */
             memory_type?: ("preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience") | null;
             /**
              * Mode
@@ -10164,10 +12350,14 @@ export interface components {
              * @default false
              */
             preview?: boolean;
-            /** Project Id */
+            /**
+             * Project Id
+             * @description The project whose memories are searched too.
+             */
             project_id?: string | null;
             /**
              * Query
+             * @description What is looked for, in words.
              * @example What does she drink?
              */
             query: string;
@@ -10202,9 +12392,15 @@ export interface components {
              * @description Leave out what has a lower `similarity`, in lexical mode a lower `lexical` score; inclusive.
              */
             threshold?: number | null;
-            /** Tier */
+            /**
+             * Tier
+             * @description Only memories of this tier.
+             */
             tier?: ("short" | "long") | null;
-            /** User Id */
+            /**
+             * User Id
+             * @description Whose memories are searched; the user of a bound key when left out.
+             */
             user_id?: string | null;
         };
         /**
@@ -10223,7 +12419,7 @@ export interface components {
             agent_id?: string | null;
             /**
              * Context
-             * @description A JSON object: at most 64 KiB, 100 keys, 8 levels.
+             * @description Your own values, which the system prompt of its contexts may name. A JSON object: at most 64 KiB, 100 keys, 8 levels.
              * @default {}
              */
             context?: {
@@ -10231,15 +12427,20 @@ export interface components {
             };
             /**
              * Injection Enabled
+             * @description False: nothing remembered goes into a context.
              * @default true
              */
             injection_enabled?: boolean;
             /**
              * Memory Enabled
+             * @description False: nothing is remembered of what is said.
              * @default true
              */
             memory_enabled?: boolean;
-            /** Project Id */
+            /**
+             * Project Id
+             * @description The project it belongs to; none when left out.
+             */
             project_id?: string | null;
             /**
              * Session Id
@@ -10248,11 +12449,13 @@ export interface components {
             session_id?: string | null;
             /**
              * Session Name
+             * @description A name for people; null without one.
              * @example Trip to Kyoto
              */
             session_name?: string | null;
             /**
              * Session Type
+             * @description A word of yours for what kind of session it is; null without one.
              * @example chat
              */
             session_type?: string | null;
@@ -10266,19 +12469,28 @@ export interface components {
         };
         /** SessionEnded */
         SessionEnded: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description Id of the agent.
+             */
             agent_id: string;
-            /** Context */
+            /**
+             * Context
+             * @description Your own values, which the system prompt of its contexts may name. A JSON object: at most 64 KiB, 100 keys, 8 levels.
+             */
             context: {
                 [key: string]: unknown;
             };
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** End Time */
+            /**
+             * End Time
+             * @description When it was ended; null while it runs.
+             */
             end_time: string | null;
             /** @description Null unless it is a fork. */
             forked_from?: components["schemas"]["ForkOrigin"] | null;
@@ -10297,37 +12509,62 @@ export interface components {
              * @description Messages up to this number have been read for memories.
              */
             last_extracted_seq: number;
-            /** Last Message Time */
+            /**
+             * Last Message Time
+             * @description When the newest message was appended; null before the first.
+             */
             last_message_time: string | null;
             /**
              * Last Sequence No
              * @description Number of the newest message ever appended.
              */
             last_sequence_no: number;
-            /** Memory Enabled */
+            /**
+             * Memory Enabled
+             * @description False: nothing is remembered of what is said in it.
+             */
             memory_enabled: boolean;
-            /** Project Id */
+            /**
+             * Project Id
+             * @description Id of the project it belongs to, if it belongs to one.
+             */
             project_id: string | null;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
-            /** Session Name */
+            /**
+             * Session Name
+             * @description A name for people; null without one.
+             */
             session_name: string | null;
-            /** Session Type */
+            /**
+             * Session Type
+             * @description A word of yours for what kind of session it is; null without one.
+             */
             session_type: string | null;
             /**
              * Status
+             * @description Whether it goes on or was ended.
              * @enum {string}
              */
             status: "running" | "ended";
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** User Id */
+            /**
+             * User Id
+             * @description Id of the user the agent talks to.
+             */
             user_id: string;
-            /** Version */
+            /**
+             * Version
+             * @description Number of the present version, from 1; `If-Match` takes it.
+             */
             version: number;
             /**
              * Window Policy
@@ -10377,21 +12614,33 @@ export interface components {
          * @description The new session.
          */
         SessionForked: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description Id of the agent.
+             */
             agent_id: string;
-            /** Context */
+            /**
+             * Context
+             * @description Your own values, which the system prompt of its contexts may name. A JSON object: at most 64 KiB, 100 keys, 8 levels.
+             */
             context: {
                 [key: string]: unknown;
             };
-            /** Copied Messages */
+            /**
+             * Copied Messages
+             * @description How many messages were copied.
+             */
             copied_messages: number;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** End Time */
+            /**
+             * End Time
+             * @description When it was ended; null while it runs.
+             */
             end_time: string | null;
             /** @description Null unless it is a fork. */
             forked_from?: components["schemas"]["ForkOrigin"] | null;
@@ -10405,22 +12654,40 @@ export interface components {
              * @description Messages up to this number have been read for memories.
              */
             last_extracted_seq: number;
-            /** Last Message Time */
+            /**
+             * Last Message Time
+             * @description When the newest message was appended; null before the first.
+             */
             last_message_time: string | null;
             /**
              * Last Sequence No
              * @description Number of the newest message ever appended.
              */
             last_sequence_no: number;
-            /** Memory Enabled */
+            /**
+             * Memory Enabled
+             * @description False: nothing is remembered of what is said in it.
+             */
             memory_enabled: boolean;
-            /** Project Id */
+            /**
+             * Project Id
+             * @description Id of the project it belongs to, if it belongs to one.
+             */
             project_id: string | null;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
-            /** Session Name */
+            /**
+             * Session Name
+             * @description A name for people; null without one.
+             */
             session_name: string | null;
-            /** Session Type */
+            /**
+             * Session Type
+             * @description A word of yours for what kind of session it is; null without one.
+             */
             session_type: string | null;
             /**
              * State Version
@@ -10429,20 +12696,30 @@ export interface components {
             state_version: number;
             /**
              * Status
+             * @description Whether it goes on or was ended.
              * @enum {string}
              */
             status: "running" | "ended";
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** User Id */
+            /**
+             * User Id
+             * @description Id of the user the agent talks to.
+             */
             user_id: string;
-            /** Version */
+            /**
+             * Version
+             * @description Number of the present version, from 1; `If-Match` takes it.
+             */
             version: number;
-            /** Window Messages */
+            /**
+             * Window Messages
+             * @description How many messages the window has.
+             */
             window_messages: number;
             /**
              * Window Policy
@@ -10451,7 +12728,10 @@ export interface components {
             window_policy: {
                 [key: string]: unknown;
             } | null;
-            /** Window Tokens */
+            /**
+             * Window Tokens
+             * @description Tokens of the messages in the window.
+             */
             window_tokens: number;
         };
         /**
@@ -10461,38 +12741,65 @@ export interface components {
          *     }
          */
         SessionPatch: {
-            /** Context */
+            /**
+             * Context
+             * @description Your own values, in place of all before; null leaves them. A JSON object: at most 64 KiB, 100 keys, 8 levels.
+             */
             context?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /** Injection Enabled */
+            /**
+             * Injection Enabled
+             * @description False: nothing remembered goes into its contexts; null leaves it.
+             */
             injection_enabled?: boolean | null;
-            /** Memory Enabled */
+            /**
+             * Memory Enabled
+             * @description False: nothing is remembered of what is said from now on; null leaves it.
+             */
             memory_enabled?: boolean | null;
-            /** Project Id */
+            /**
+             * Project Id
+             * @description The project it belongs to; null takes it out of its project.
+             */
             project_id?: string | null;
-            /** Session Name */
+            /**
+             * Session Name
+             * @description A name for people; null removes it.
+             */
             session_name?: string | null;
-            /** Session Type */
+            /**
+             * Session Type
+             * @description A word of yours for what kind of session it is; null removes it.
+             */
             session_type?: string | null;
             /** @description All of it: what is left out is said no more, as all by null. */
             window_policy?: components["schemas"]["WindowPolicyPatch"] | null;
         };
         /** SessionRead */
         SessionRead: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description Id of the agent.
+             */
             agent_id: string;
-            /** Context */
+            /**
+             * Context
+             * @description Your own values, which the system prompt of its contexts may name. A JSON object: at most 64 KiB, 100 keys, 8 levels.
+             */
             context: {
                 [key: string]: unknown;
             };
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** End Time */
+            /**
+             * End Time
+             * @description When it was ended; null while it runs.
+             */
             end_time: string | null;
             /** @description Null unless it is a fork. */
             forked_from?: components["schemas"]["ForkOrigin"] | null;
@@ -10506,37 +12813,62 @@ export interface components {
              * @description Messages up to this number have been read for memories.
              */
             last_extracted_seq: number;
-            /** Last Message Time */
+            /**
+             * Last Message Time
+             * @description When the newest message was appended; null before the first.
+             */
             last_message_time: string | null;
             /**
              * Last Sequence No
              * @description Number of the newest message ever appended.
              */
             last_sequence_no: number;
-            /** Memory Enabled */
+            /**
+             * Memory Enabled
+             * @description False: nothing is remembered of what is said in it.
+             */
             memory_enabled: boolean;
-            /** Project Id */
+            /**
+             * Project Id
+             * @description Id of the project it belongs to, if it belongs to one.
+             */
             project_id: string | null;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
-            /** Session Name */
+            /**
+             * Session Name
+             * @description A name for people; null without one.
+             */
             session_name: string | null;
-            /** Session Type */
+            /**
+             * Session Type
+             * @description A word of yours for what kind of session it is; null without one.
+             */
             session_type: string | null;
             /**
              * Status
+             * @description Whether it goes on or was ended.
              * @enum {string}
              */
             status: "running" | "ended";
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** User Id */
+            /**
+             * User Id
+             * @description Id of the user the agent talks to.
+             */
             user_id: string;
-            /** Version */
+            /**
+             * Version
+             * @description Number of the present version, from 1; `If-Match` takes it.
+             */
             version: number;
             /**
              * Window Policy
@@ -10563,6 +12895,7 @@ export interface components {
             buckets: number;
             /**
              * Eviction
+             * @description The other eviction.
              * @enum {string}
              */
             eviction: "confidence" | "hybrid";
@@ -10593,16 +12926,25 @@ export interface components {
              * @enum {string}
              */
             form: "cut" | "cleared";
-            /** Message Id */
+            /**
+             * Message Id
+             * @description Id of the message; null if it has none.
+             */
             message_id: string | null;
             /**
              * Sequence No
              * @description Its number; in the request, if that brought it.
              */
             sequence_no: number;
-            /** Tokens */
+            /**
+             * Tokens
+             * @description What it takes as it is shown.
+             */
             tokens: number;
-            /** Whole Tokens */
+            /**
+             * Whole Tokens
+             * @description What all of it would take.
+             */
             whole_tokens: number;
         };
         /**
@@ -10620,7 +12962,10 @@ export interface components {
              * @description Always true: where not even the shortest form of what must be shown fits, the answer is 422 `window_too_small`.
              */
             fits: boolean;
-            /** From Sequence No */
+            /**
+             * From Sequence No
+             * @description Number of the first; null if none is shown.
+             */
             from_sequence_no: number | null;
             /**
              * Left Out
@@ -10632,16 +12977,25 @@ export interface components {
              * @description Which ones, by their numbers, in order; the part `left_out` names them to the model. Those that a summary covers are not among them.
              */
             left_out_ranges: components["schemas"]["LeftOutRange"][];
-            /** Messages */
+            /**
+             * Messages
+             * @description How many messages are shown.
+             */
             messages: number;
             /**
              * Shortened
              * @description Messages that are not shown whole.
              */
             shortened: components["schemas"]["ShortenedMessage"][];
-            /** To Sequence No */
+            /**
+             * To Sequence No
+             * @description Number of the last; null if none is shown.
+             */
             to_sequence_no: number | null;
-            /** Tokens */
+            /**
+             * Tokens
+             * @description What they take.
+             */
             tokens: number;
             /**
              * Waiting
@@ -10653,12 +13007,13 @@ export interface components {
         SnapshotRead: {
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
             /**
              * Reason
+             * @description Why it was made; `manual` when a caller asked for it.
              * @enum {string}
              */
             reason: "manual" | "periodic" | "end" | "before_compact" | "before_restore";
@@ -10667,23 +13022,33 @@ export interface components {
              * @description Number of the session's newest message when it was made.
              */
             seq: number;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
-            /** Snapshot Id */
+            /**
+             * Snapshot Id
+             * @description Id of the copy of the working state.
+             */
             snapshot_id: string;
-            /** State Version */
+            /**
+             * State Version
+             * @description Version of the working state that was copied.
+             */
             state_version: number;
         };
         /** SnapshotShown */
         SnapshotShown: {
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
             /**
              * Reason
+             * @description Why it was made; `manual` when a caller asked for it.
              * @enum {string}
              */
             reason: "manual" | "periodic" | "end" | "before_compact" | "before_restore";
@@ -10692,15 +13057,27 @@ export interface components {
              * @description Number of the session's newest message when it was made.
              */
             seq: number;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
-            /** Snapshot Id */
+            /**
+             * Snapshot Id
+             * @description Id of the copy of the working state.
+             */
             snapshot_id: string;
-            /** State */
+            /**
+             * State
+             * @description The working state as it was.
+             */
             state: {
                 [key: string]: unknown;
             };
-            /** State Version */
+            /**
+             * State Version
+             * @description Version of the working state that was copied.
+             */
             state_version: number;
         };
         /**
@@ -10717,9 +13094,15 @@ export interface components {
         };
         /** StateRead */
         StateRead: {
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
-            /** State */
+            /**
+             * State
+             * @description The working state; empty while nothing was ever written.
+             */
             state: {
                 [key: string]: unknown;
             };
@@ -10762,6 +13145,7 @@ export interface components {
             sample: components["schemas"]["Candidate"][];
             /**
              * Step
+             * @description Which step of a run it is.
              * @enum {string}
              */
             step: "expired" | "source_deleted" | "session_deleted" | "superseded" | "over_capacity" | "decayed" | "purged" | "messages" | "archived_checkpoints" | "snapshots" | "saver_checkpoints";
@@ -10794,7 +13178,10 @@ export interface components {
          *     }
          */
         StoreBatch: {
-            /** Operations */
+            /**
+             * Operations
+             * @description The operations, in their order.
+             */
             operations: (components["schemas"]["StoreGet"] | components["schemas"]["StorePut"] | components["schemas"]["StoreDelete"] | components["schemas"]["StoreSearch"] | components["schemas"]["StoreListNamespaces"])[];
         };
         /**
@@ -10804,11 +13191,13 @@ export interface components {
         StoreDelete: {
             /**
              * Key
+             * @description Name of the item in its namespace.
              * @example colours
              */
             key: string;
             /**
              * Namespace
+             * @description The folder of the item, as a list of labels.
              * @example [
              *       "users",
              *       "ana",
@@ -10817,7 +13206,7 @@ export interface components {
              */
             namespace: string[];
             /**
-             * @description discriminator enum property added by openapi-typescript
+             * @description Which operation it is. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "delete";
@@ -10829,11 +13218,13 @@ export interface components {
         StoreGet: {
             /**
              * Key
+             * @description Name of the item in its namespace.
              * @example colours
              */
             key: string;
             /**
              * Namespace
+             * @description The folder of the item, as a list of labels.
              * @example [
              *       "users",
              *       "ana",
@@ -10842,7 +13233,7 @@ export interface components {
              */
             namespace: string[];
             /**
-             * @description discriminator enum property added by openapi-typescript
+             * @description Which operation it is. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "get";
@@ -10857,15 +13248,24 @@ export interface components {
         StoreItemRead: {
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Expires At */
+            /**
+             * Expires At
+             * @description When it expires; null for never.
+             */
             expires_at: string | null;
-            /** Key */
+            /**
+             * Key
+             * @description Name of the item in its namespace.
+             */
             key: string;
-            /** Namespace */
+            /**
+             * Namespace
+             * @description The folder of the item, as a list of labels.
+             */
             namespace: string[];
             /**
              * Score
@@ -10874,7 +13274,7 @@ export interface components {
             score?: number | null;
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
@@ -10883,7 +13283,10 @@ export interface components {
              * @description Whose it is.
              */
             user_id: string | null;
-            /** Value */
+            /**
+             * Value
+             * @description What was stored.
+             */
             value: {
                 [key: string]: unknown;
             };
@@ -10895,11 +13298,13 @@ export interface components {
         StoreListNamespaces: {
             /**
              * Limit
+             * @description The most namespaces in the answer.
              * @default 100
              */
             limit?: number;
             /**
              * Match
+             * @description Only namespaces that fit all of these.
              * @default []
              */
             match?: components["schemas"]["StoreMatch"][];
@@ -10910,11 +13315,12 @@ export interface components {
             max_depth?: number | null;
             /**
              * Offset
+             * @description How many namespaces to pass over first.
              * @default 0
              */
             offset?: number;
             /**
-             * @description discriminator enum property added by openapi-typescript
+             * @description Which operation it is. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "list_namespaces";
@@ -10926,6 +13332,7 @@ export interface components {
         StoreMatch: {
             /**
              * Path
+             * @description The labels that must stand there.
              * @example [
              *       "users",
              *       "ana",
@@ -10935,6 +13342,7 @@ export interface components {
             path: string[];
             /**
              * Type
+             * @description Whether the beginning or the end must fit.
              * @enum {string}
              */
             type: "prefix" | "suffix";
@@ -10954,11 +13362,13 @@ export interface components {
             index?: string[];
             /**
              * Key
+             * @description Name of the item in its namespace.
              * @example colours
              */
             key: string;
             /**
              * Namespace
+             * @description The folder of the item, as a list of labels.
              * @example [
              *       "users",
              *       "ana",
@@ -10967,7 +13377,7 @@ export interface components {
              */
             namespace: string[];
             /**
-             * @description discriminator enum property added by openapi-typescript
+             * @description Which operation it is. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "put";
@@ -10994,10 +13404,17 @@ export interface components {
          * @description The field of the operation is set: `item` of a get, `items` of a search, `namespaces`.
          */
         StoreResult: {
+            /** @description The item; null if there is none, or the operation is no get. */
             item?: components["schemas"]["StoreItemRead"] | null;
-            /** Items */
+            /**
+             * Items
+             * @description The items found; null if the operation is no search.
+             */
             items?: components["schemas"]["StoreItemRead"][] | null;
-            /** Namespaces */
+            /**
+             * Namespaces
+             * @description The namespaces; null if the operation lists none.
+             */
             namespaces?: string[][] | null;
         };
         /** StoreResults */
@@ -11029,11 +13446,13 @@ export interface components {
             };
             /**
              * Limit
+             * @description The most items in the answer.
              * @default 10
              */
             limit?: number;
             /**
              * Namespace
+             * @description Where to look: items there and below it.
              * @example [
              *       "users",
              *       "ana",
@@ -11043,11 +13462,12 @@ export interface components {
             namespace: string[];
             /**
              * Offset
+             * @description How many items to pass over first.
              * @default 0
              */
             offset?: number;
             /**
-             * @description discriminator enum property added by openapi-typescript
+             * @description Which operation it is. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
             op: "search";
@@ -11058,6 +13478,7 @@ export interface components {
             query?: string | null;
             /**
              * Refresh Ttl
+             * @description Begin the time to live of the found items again, if they have one.
              * @default true
              */
             refresh_ttl?: boolean;
@@ -11072,11 +13493,14 @@ export interface components {
         };
         /** SummaryRead */
         SummaryRead: {
-            /** Content */
+            /**
+             * Content
+             * @description The text of the summary.
+             */
             content: string;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -11090,9 +13514,15 @@ export interface components {
              * @description How many messages it covers.
              */
             evicted_messages: number;
-            /** Evicted Tokens */
+            /**
+             * Evicted Tokens
+             * @description Tokens of the messages it covers.
+             */
             evicted_tokens: number;
-            /** From Seq */
+            /**
+             * From Seq
+             * @description Number of the first message.
+             */
             from_seq: number;
             /**
              * In Context
@@ -11115,20 +13545,35 @@ export interface components {
              * @description The summary that was read before it was written.
              */
             parent_id: string | null;
-            /** Reason */
+            /**
+             * Reason
+             * @description Why it was made, in a word.
+             */
             reason: string;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
             /**
              * Shortened
              * @description It was too long, and was cut at the end of a sentence.
              */
             shortened: boolean;
-            /** Summary Id */
+            /**
+             * Summary Id
+             * @description Id of the summary.
+             */
             summary_id: string;
-            /** To Seq */
+            /**
+             * To Seq
+             * @description Number of the last message.
+             */
             to_seq: number;
-            /** Tokens */
+            /**
+             * Tokens
+             * @description Tokens of the summary.
+             */
             tokens: number;
         };
         /**
@@ -11149,24 +13594,29 @@ export interface components {
             };
             /**
              * Tenant Id
+             * @description Id of the tenant; generated when left out.
              * @example acme
              */
             tenant_id?: string | null;
             /**
              * Tenant Name
+             * @description Its name, for people.
              * @example Acme
              */
             tenant_name: string;
         };
         /** TenantCreated */
         TenantCreated: {
-            /** Config */
+            /**
+             * Config
+             * @description Its settings, as they were written.
+             */
             config: {
                 [key: string]: unknown;
             };
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -11179,20 +13629,30 @@ export interface components {
             key: components["schemas"]["KeyCreated"];
             /**
              * Status
+             * @description `disabled`: its keys are refused.
              * @enum {string}
              */
             status: "enabled" | "disabled";
-            /** Tenant Id */
+            /**
+             * Tenant Id
+             * @description Id of the tenant.
+             */
             tenant_id: string;
-            /** Tenant Name */
+            /**
+             * Tenant Name
+             * @description Its name, for people.
+             */
             tenant_name: string;
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** Version */
+            /**
+             * Version
+             * @description Number of the present version, from 1; `If-Match` takes it.
+             */
             version: number;
         };
         /**
@@ -11202,24 +13662,36 @@ export interface components {
          *     }
          */
         TenantPatch: {
-            /** Config */
+            /**
+             * Config
+             * @description `embedding`: handle of the tenant's embedder. `extraction_prompt`: instructs what extracts memories for agents that say nothing of it. `daily_calls`, `daily_tokens`: most that chat models may be used in a day, 0 for no limit. `rate_limits`: requests in a minute, 0 for no limit: `read`, `write` and `model` of the tenant, `key_read`, `key_write` and `key_model` of each key. `forgetting`: what is forgotten automatically, as in an agent's. `processors`: those of agents that name none (`GET /v1/processors`).
+             */
             config?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /** Status */
+            /**
+             * Status
+             * @description `disabled`: its keys are refused; null leaves it.
+             */
             status?: ("enabled" | "disabled") | null;
-            /** Tenant Name */
+            /**
+             * Tenant Name
+             * @description The new name; null leaves it.
+             */
             tenant_name?: string | null;
         };
         /** TenantRead */
         TenantRead: {
-            /** Config */
+            /**
+             * Config
+             * @description Its settings, as they were written.
+             */
             config: {
                 [key: string]: unknown;
             };
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
@@ -11230,20 +13702,30 @@ export interface components {
             embedding_models: string[];
             /**
              * Status
+             * @description `disabled`: its keys are refused.
              * @enum {string}
              */
             status: "enabled" | "disabled";
-            /** Tenant Id */
+            /**
+             * Tenant Id
+             * @description Id of the tenant.
+             */
             tenant_id: string;
-            /** Tenant Name */
+            /**
+             * Tenant Name
+             * @description Its name, for people.
+             */
             tenant_name: string;
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** Version */
+            /**
+             * Version
+             * @description Number of the present version, from 1; `If-Match` takes it.
+             */
             version: number;
         };
         /**
@@ -11254,10 +13736,12 @@ export interface components {
          *     a save.
          */
         TodayRead: {
+            /** @description Requests to models. */
             calls: components["schemas"]["LimitRead"];
             /**
              * Day
              * Format: date
+             * @description The day (UTC).
              */
             day: string;
             /**
@@ -11267,7 +13751,7 @@ export interface components {
             exhausted: ("daily_calls" | "daily_tokens") | null;
             /**
              * Resets At
-             * @description ISO 8601 with a zone
+             * @description When the next day (UTC) begins.
              * @example 2026-11-21T12:00:00Z
              */
             resets_at: string;
@@ -11286,7 +13770,10 @@ export interface components {
             data: {
                 [key: string]: unknown;
             };
-            /** Duration Ms */
+            /**
+             * Duration Ms
+             * @description How long it took, in milliseconds.
+             */
             duration_ms: number;
             /**
              * Error
@@ -11298,7 +13785,10 @@ export interface components {
              * @description For the argument `cursor`: the next page. The result names it too.
              */
             next_cursor: string | null;
-            /** Ok */
+            /**
+             * Ok
+             * @description Whether the tool did what was asked.
+             */
             ok: boolean;
             /**
              * Request Heartbeat
@@ -11310,9 +13800,15 @@ export interface components {
              * @description Text for the model; what was stored is escaped in it.
              */
             result: string | null;
-            /** Tool */
+            /**
+             * Tool
+             * @description Name of the tool.
+             */
             tool: string;
-            /** Tool Call Id */
+            /**
+             * Tool Call Id
+             * @description Id of the call, as the request gave it; null without one.
+             */
             tool_call_id: string | null;
         };
         /**
@@ -11387,9 +13883,15 @@ export interface components {
              * @description Of `budget_tokens`.
              */
             fraction?: number | null;
-            /** Messages */
+            /**
+             * Messages
+             * @description From so many messages in the window.
+             */
             messages?: number | null;
-            /** Tokens */
+            /**
+             * Tokens
+             * @description From so many tokens in the window.
+             */
             tokens?: number | null;
         };
         "TriggerRule-Output": {
@@ -11417,7 +13919,10 @@ export interface components {
          * @description The value of a channel, cut into chunks.
          */
         TypedChunks: {
-            /** Chunks */
+            /**
+             * Chunks
+             * @description Digests of the chunks, in order.
+             */
             chunks: string[];
             /**
              * Type
@@ -11432,18 +13937,22 @@ export interface components {
              * @description Newest day first, by operation and model.
              */
             items: components["schemas"]["UsageRead"][];
+            /** @description Models that are asked for an agent that names no other. */
             models: components["schemas"]["ModelsRead"];
             /**
              * Since
              * Format: date
+             * @description First day (UTC).
              */
             since: string;
+            /** @description Today (UTC) against its quota, whatever the list is narrowed to. */
             today: components["schemas"]["TodayRead"];
             /** @description Of all items. */
             totals: components["schemas"]["Figures"];
             /**
              * Until
              * Format: date
+             * @description Last day (UTC), included.
              */
             until: string;
         };
@@ -11462,13 +13971,23 @@ export interface components {
             /**
              * Day
              * Format: date
+             * @description The day (UTC).
              */
             day: string;
-            /** Failures */
+            /**
+             * Failures
+             * @description Requests that failed.
+             */
             failures: number;
-            /** Input Tokens */
+            /**
+             * Input Tokens
+             * @description Tokens that models read.
+             */
             input_tokens: number;
-            /** Model */
+            /**
+             * Model
+             * @description Name of the model.
+             */
             model: string;
             /**
              * Operation
@@ -11476,7 +13995,10 @@ export interface components {
              * @example extract
              */
             operation: string;
-            /** Output Tokens */
+            /**
+             * Output Tokens
+             * @description Tokens that models wrote.
+             */
             output_tokens: number;
         };
         /**
@@ -11491,7 +14013,10 @@ export interface components {
             explain?: {
                 [key: string]: number;
             } | null;
-            /** Message Id */
+            /**
+             * Message Id
+             * @description Id of the message.
+             */
             message_id: string;
             /**
              * Of Pieces
@@ -11505,6 +14030,7 @@ export interface components {
             pieces: number[];
             /**
              * Role
+             * @description Who says it.
              * @enum {string}
              */
             role: "user" | "assistant" | "tool";
@@ -11519,9 +14045,15 @@ export interface components {
              * @description 0 to 1: of its best piece, by which it was chosen.
              */
             score: number;
-            /** Sequence No */
+            /**
+             * Sequence No
+             * @description Its number in the session, from 1, in the order of appending.
+             */
             sequence_no: number;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
             /**
              * Similarity
@@ -11541,10 +14073,14 @@ export interface components {
         UsedMemory: {
             /** @description With `explain` alone. */
             explain?: components["schemas"]["ScoreExplained"] | null;
-            /** Memory Id */
+            /**
+             * Memory Id
+             * @description Id of the memory.
+             */
             memory_id: string;
             /**
              * Memory Type
+             * @description What kind of statement it is.
              * @enum {string}
              */
             memory_type: "preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience";
@@ -11556,6 +14092,7 @@ export interface components {
             part: "profile" | "corrections" | "memories";
             /**
              * Scope
+             * @description For whom it counts.
              * @enum {string}
              */
             scope: "session" | "project" | "user" | "agent";
@@ -11580,7 +14117,10 @@ export interface components {
              * @enum {string}
              */
             validity: "current" | "upcoming" | "ended";
-            /** Version */
+            /**
+             * Version
+             * @description Version of the memory that is shown.
+             */
             version: number;
         };
         /**
@@ -11588,18 +14128,30 @@ export interface components {
          * @description A passage in the context, and where it is from.
          */
         UsedPassage: {
-            /** File Id */
+            /**
+             * File Id
+             * @description Id of the file it is from; null for a text that was put into the folder by itself.
+             */
             file_id: string | null;
-            /** File Name */
+            /**
+             * File Name
+             * @description Name of the file; null without one.
+             */
             file_name: string | null;
-            /** Folder Id */
+            /**
+             * Folder Id
+             * @description Id of the folder it is in.
+             */
             folder_id: string;
             /**
              * Page
              * @description From 1; null without pages.
              */
             page: number | null;
-            /** Passage Id */
+            /**
+             * Passage Id
+             * @description Id of the passage.
+             */
             passage_id: string;
             /**
              * Score
@@ -11611,20 +14163,38 @@ export interface components {
              * @description To the query, 0 to 1, where it was compared.
              */
             similarity: number | null;
-            /** Tokens */
+            /**
+             * Tokens
+             * @description What it takes.
+             */
             tokens: number;
         };
         /** UserAttributes */
         UserAttributes: {
-            /** Background */
+            /**
+             * Background
+             * @description Where the user comes from, in a sentence or two.
+             */
             background?: string | null;
-            /** Characteristics */
+            /**
+             * Characteristics
+             * @description What the user is like.
+             */
             characteristics?: string | null;
-            /** Communication Style */
+            /**
+             * Communication Style
+             * @description How answers should be written.
+             */
             communication_style?: ("concise" | "detailed" | "technical") | null;
-            /** Expertise Areas */
+            /**
+             * Expertise Areas
+             * @description What the user knows well.
+             */
             expertise_areas?: string[] | null;
-            /** Frequently Used Tools */
+            /**
+             * Frequently Used Tools
+             * @description Tools the user often works with.
+             */
             frequently_used_tools?: string[] | null;
             /**
              * Language Preference
@@ -11632,13 +14202,25 @@ export interface components {
              * @example zh-CN
              */
             language_preference?: string | null;
-            /** Profession */
+            /**
+             * Profession
+             * @description What the user does for a living.
+             */
             profession?: string | null;
-            /** Programming Languages */
+            /**
+             * Programming Languages
+             * @description Programming languages the user works in.
+             */
             programming_languages?: string[] | null;
-            /** Response Format */
+            /**
+             * Response Format
+             * @description Which form answers should have.
+             */
             response_format?: ("markdown" | "plain" | "code") | null;
-            /** Username */
+            /**
+             * Username
+             * @description What the user is called.
+             */
             username?: string | null;
         };
         /**
@@ -11662,7 +14244,7 @@ export interface components {
             external_id?: string | null;
             /**
              * Profile
-             * @description A JSON object: at most 64 KiB, 100 keys, 8 levels.
+             * @description Your own data on the user. A JSON object: at most 64 KiB, 100 keys, 8 levels.
              * @default {}
              */
             profile?: {
@@ -11670,6 +14252,7 @@ export interface components {
             };
             /**
              * Status
+             * @description `disabled`: nothing new is written for the user.
              * @default enabled
              * @enum {string}
              */
@@ -11681,11 +14264,13 @@ export interface components {
             user_id?: string | null;
             /**
              * User Name
+             * @description A name for people; null without one.
              * @example 李明
              */
             user_name?: string | null;
             /**
              * User Type
+             * @description A word of yours for what kind of user it is; null without one.
              * @example individual
              */
             user_type?: string | null;
@@ -11701,7 +14286,10 @@ export interface components {
          *     }
          */
         UseReport: {
-            /** Memory Ids */
+            /**
+             * Memory Ids
+             * @description The memories that the answer drew on.
+             */
             memory_ids: string[];
             /**
              * Session Id
@@ -11722,7 +14310,10 @@ export interface components {
              * @description Those of which that was said before.
              */
             repeated: number;
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
             /**
              * Used
@@ -11739,19 +14330,37 @@ export interface components {
          *     }
          */
         UserPatch: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description The new home agent; null leaves it.
+             */
             agent_id?: string | null;
-            /** External Id */
+            /**
+             * External Id
+             * @description Your own second id, unique among the agent's users; null removes it.
+             */
             external_id?: string | null;
-            /** Profile */
+            /**
+             * Profile
+             * @description Your own data on the user, in place of all before; null leaves it. A JSON object: at most 64 KiB, 100 keys, 8 levels.
+             */
             profile?: {
                 [key: string]: components["schemas"]["JsonValue"];
             } | null;
-            /** Status */
+            /**
+             * Status
+             * @description `disabled`: nothing new is written for the user; null leaves it.
+             */
             status?: ("enabled" | "disabled") | null;
-            /** User Name */
+            /**
+             * User Name
+             * @description A name for people; null removes it.
+             */
             user_name?: string | null;
-            /** User Type */
+            /**
+             * User Type
+             * @description A word of yours for what kind of user it is; null removes it.
+             */
             user_type?: string | null;
         };
         /**
@@ -11767,14 +14376,20 @@ export interface components {
          *     }
          */
         UserProfilePatch: {
-            /** @default {} */
+            /**
+             * @description Single values by name.
+             * @default {}
+             */
             attributes?: components["schemas"]["UserAttributes"];
             /**
              * Instructions
              * @description The user's own wishes. No job ever touches them.
              */
             instructions?: string | null;
-            /** @default {} */
+            /**
+             * @description Longer texts by name.
+             * @default {}
+             */
             sections?: components["schemas"]["ProfileSections"];
             /**
              * Slots
@@ -11791,22 +14406,30 @@ export interface components {
         UserProfileRead: {
             /**
              * Attributes
+             * @description Single values by name.
              * @default {}
              */
             attributes?: {
                 [key: string]: components["schemas"]["ValueRead"];
             };
-            /** Create Time */
+            /**
+             * Create Time
+             * @description When its first value was written; null while there is none.
+             */
             create_time?: string | null;
             /**
              * Derived Until
              * @description Up to which change of a memory a job has read.
              */
             derived_until?: string | null;
-            /** Instructions */
+            /**
+             * Instructions
+             * @description The user's own wishes; null without any.
+             */
             instructions?: string | null;
             /**
              * Sections
+             * @description Longer texts by name.
              * @default {}
              */
             sections?: {
@@ -11814,6 +14437,7 @@ export interface components {
             };
             /**
              * Slots
+             * @description Values of the home agent's `config.profile_slots`: topic to sub-topics.
              * @default {}
              */
             slots?: {
@@ -11821,9 +14445,15 @@ export interface components {
                     [key: string]: components["schemas"]["ValueRead"];
                 };
             };
-            /** Update Time */
+            /**
+             * Update Time
+             * @description When it was last changed; null while there is nothing in it.
+             */
             update_time?: string | null;
-            /** User Id */
+            /**
+             * User Id
+             * @description Id of the user.
+             */
             user_id: string;
             /**
              * Version
@@ -11833,43 +14463,65 @@ export interface components {
         };
         /** UserRead */
         UserRead: {
-            /** Agent Id */
+            /**
+             * Agent Id
+             * @description Id of the home agent.
+             */
             agent_id: string;
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** External Id */
+            /**
+             * External Id
+             * @description Your own second id of the user; null without one.
+             */
             external_id: string | null;
             /**
              * Last Active Time
              * @description Last appended message.
              */
             last_active_time: string | null;
-            /** Profile */
+            /**
+             * Profile
+             * @description Your own data on the user. A JSON object: at most 64 KiB, 100 keys, 8 levels.
+             */
             profile: {
                 [key: string]: unknown;
             };
             /**
              * Status
+             * @description `disabled`: nothing new is written for the user.
              * @enum {string}
              */
             status: "enabled" | "disabled";
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** User Id */
+            /**
+             * User Id
+             * @description Id of the user.
+             */
             user_id: string;
-            /** User Name */
+            /**
+             * User Name
+             * @description A name for people; null without one.
+             */
             user_name: string | null;
-            /** User Type */
+            /**
+             * User Type
+             * @description A word of yours for what kind of user it is; null without one.
+             */
             user_type: string | null;
-            /** Version */
+            /**
+             * Version
+             * @description Number of the present version, from 1; `If-Match` takes it.
+             */
             version: number;
         };
         /**
@@ -11895,11 +14547,14 @@ export interface components {
             origin: "user" | "derived";
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** Value */
+            /**
+             * Value
+             * @description The value: a text, a list, or another form that the slot has.
+             */
             value: unknown;
         };
         /**
@@ -11913,10 +14568,14 @@ export interface components {
          *     }
          */
         WebhookCreate: {
-            /** Description */
+            /**
+             * Description
+             * @description What it is for, for people; null without one.
+             */
             description?: string | null;
             /**
              * Enabled
+             * @description False: nothing is sent.
              * @default true
              */
             enabled?: boolean;
@@ -11943,36 +14602,54 @@ export interface components {
          *     }
          */
         WebhookPatch: {
-            /** Description */
+            /**
+             * Description
+             * @description What it is for, for people; null removes it.
+             */
             description?: string | null;
             /**
              * Enabled
              * @description true forgets past failures; what waited is sent.
              */
             enabled?: boolean | null;
-            /** Events */
+            /**
+             * Events
+             * @description `*` stands for all, later ones too.
+             */
             events?: ("*" | "memory.added" | "memory.updated" | "memory.superseded" | "memory.deleted" | "memory.rejected" | "extraction.failed" | "session.compacted" | "job.dead")[] | null;
-            /** Url */
+            /**
+             * Url
+             * @description Called with POST. https, and on the internet.
+             */
             url?: string | null;
         };
         /** WebhookRead */
         WebhookRead: {
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Description */
+            /**
+             * Description
+             * @description What it is for, for people; null without one.
+             */
             description: string | null;
             /**
              * Disabled Reason
              * @description Set when the service disabled it: the receiver answered 410, or nothing arrived for three days.
              */
             disabled_reason: ("gone" | "failing") | null;
-            /** Enabled */
+            /**
+             * Enabled
+             * @description False: nothing is sent.
+             */
             enabled: boolean;
-            /** Events */
+            /**
+             * Events
+             * @description The events that are sent; `*` stands for all.
+             */
             events: ("*" | "memory.added" | "memory.updated" | "memory.superseded" | "memory.deleted" | "memory.rejected" | "extraction.failed" | "session.compacted" | "job.dead")[];
             /**
              * Failing Since
@@ -11991,35 +14668,53 @@ export interface components {
             paused_until: string | null;
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** Url */
+            /**
+             * Url
+             * @description Where events are sent, with POST.
+             */
             url: string;
-            /** Version */
+            /**
+             * Version
+             * @description Number of the present version, from 1; `If-Match` takes it.
+             */
             version: number;
-            /** Webhook Id */
+            /**
+             * Webhook Id
+             * @description Id of the webhook.
+             */
             webhook_id: string;
         };
         /** WebhookWithSecret */
         WebhookWithSecret: {
             /**
              * Create Time
-             * @description ISO 8601 with a zone
+             * @description When it was made.
              * @example 2026-11-21T12:00:00Z
              */
             create_time: string;
-            /** Description */
+            /**
+             * Description
+             * @description What it is for, for people; null without one.
+             */
             description: string | null;
             /**
              * Disabled Reason
              * @description Set when the service disabled it: the receiver answered 410, or nothing arrived for three days.
              */
             disabled_reason: ("gone" | "failing") | null;
-            /** Enabled */
+            /**
+             * Enabled
+             * @description False: nothing is sent.
+             */
             enabled: boolean;
-            /** Events */
+            /**
+             * Events
+             * @description The events that are sent; `*` stands for all.
+             */
             events: ("*" | "memory.added" | "memory.updated" | "memory.superseded" | "memory.deleted" | "memory.rejected" | "extraction.failed" | "session.compacted" | "job.dead")[];
             /**
              * Failing Since
@@ -12043,15 +14738,24 @@ export interface components {
             secret: string | null;
             /**
              * Update Time
-             * @description ISO 8601 with a zone
+             * @description When it was last changed.
              * @example 2026-11-21T12:00:00Z
              */
             update_time: string;
-            /** Url */
+            /**
+             * Url
+             * @description Where events are sent, with POST.
+             */
             url: string;
-            /** Version */
+            /**
+             * Version
+             * @description Number of the present version, from 1; `If-Match` takes it.
+             */
             version: number;
-            /** Webhook Id */
+            /**
+             * Webhook Id
+             * @description Id of the webhook.
+             */
             webhook_id: string;
         };
         /**
@@ -12099,7 +14803,10 @@ export interface components {
              * @description Tokens of what you send besides, such as the system prompt and tools. Of these and what a context counts as instructions and tools, the larger counts.
              */
             reserved_tokens?: number | null;
-            /** Summary Words */
+            /**
+             * Summary Words
+             * @description About how many words a summary may have; two Chinese characters count as one.
+             */
             summary_words?: number | null;
             /**
              * Trigger
@@ -12117,27 +14824,60 @@ export interface components {
          * @description The policy that holds: session over agent over deployment, key by key.
          */
         WindowPolicyRead: {
-            /** Approval Hours */
+            /**
+             * Approval Hours
+             * @description Hours for which a call without a result keeps its place.
+             */
             approval_hours: number;
-            /** Automatic */
+            /**
+             * Automatic
+             * @description False: compacted only on request.
+             */
             automatic: boolean;
-            /** Budget Tokens */
+            /**
+             * Budget Tokens
+             * @description Tokens that the window may hold.
+             */
             budget_tokens: number;
-            /** Checkpoint Every */
+            /**
+             * Checkpoint Every
+             * @description Messages between two checkpoints; 0 for none.
+             */
             checkpoint_every: number;
-            /** Evict Fraction */
+            /**
+             * Evict Fraction
+             * @description Share of what fills the window then that compaction makes free.
+             */
             evict_fraction: number;
-            /** Flush */
+            /**
+             * Flush
+             * @description Share of the budget from which the session is compacted.
+             */
             flush: number;
-            /** Keep Messages */
+            /**
+             * Keep Messages
+             * @description How many of the newest messages stay, as far as they fit.
+             */
             keep_messages: number;
-            /** Reserved Tokens */
+            /**
+             * Reserved Tokens
+             * @description Tokens counted at least for what is sent besides, such as the system prompt and tools.
+             */
             reserved_tokens: number;
-            /** Summary Words */
+            /**
+             * Summary Words
+             * @description About how many words a summary may have; two Chinese characters count as one.
+             */
             summary_words: number;
-            /** Triggers */
+            /**
+             * Triggers
+             * @description Further reasons to compact; any of them will do.
+             */
             triggers: components["schemas"]["TriggerRule-Output"][];
-            /** Warn */
+            /**
+             * Warn
+             * @description Share of the budget from which the model is asked to save what matters.
+             */
             warn: number;
         };
         /** WindowRead */
@@ -12157,9 +14897,14 @@ export interface components {
              * @description How many messages the window has.
              */
             messages: number;
+            /** @description The policy that holds: session over agent over deployment, key by key. */
             policy: components["schemas"]["WindowPolicyRead"];
+            /** @description How full the window of a session is. */
             pressure: components["schemas"]["PressureRead"];
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
             /**
              * Set Aside
@@ -12171,7 +14916,10 @@ export interface components {
              * @description Of the summaries of evicted messages, oldest first.
              */
             summary_ids: string[];
-            /** Summary Tokens */
+            /**
+             * Summary Tokens
+             * @description Tokens of the summaries.
+             */
             summary_tokens: number;
             /**
              * Token Scale
@@ -12238,6 +14986,7 @@ export interface components {
              */
             max_tokens?: number | null;
             /**
+             * @description How a window is chosen from for one call; what it chooses is made valid and fits.
              * @default {
              *       "name": "last_tokens",
              *       "count": 20,
@@ -12271,14 +15020,20 @@ export interface components {
              * @description Which ones, by their numbers.
              */
             left_out_ranges: components["schemas"]["LeftOutRange"][];
-            /** Max Tokens */
+            /**
+             * Max Tokens
+             * @description Tokens that they could take.
+             */
             max_tokens: number;
             /**
              * Messages
              * @description In the order of the conversation; instructions from before the window first.
              */
             messages: components["schemas"]["MessageRead"][];
-            /** Session Id */
+            /**
+             * Session Id
+             * @description Id of the session it belongs to, if it belongs to one.
+             */
             session_id: string;
             /**
              * Shortened
@@ -12290,9 +15045,15 @@ export interface components {
              * @description Whether the user is the first to speak, system messages aside.
              */
             starts_with_user: boolean;
-            /** Strategy */
+            /**
+             * Strategy
+             * @description Name of the strategy that chose.
+             */
             strategy: string;
-            /** Tokens */
+            /**
+             * Tokens
+             * @description Tokens of the messages shown.
+             */
             tokens: number;
             /**
              * Waiting
@@ -12312,10 +15073,13 @@ export interface operations {
     list_agents: {
         parameters: {
             query?: {
+                /** @description Only agents of this type. */
                 agent_type?: string | null;
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description Only what has this status. */
                 status?: ("enabled" | "disabled") | null;
             };
             header?: never;
@@ -12448,9 +15212,11 @@ export interface operations {
     list_agent_blocks: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is. */
                 max_tokens?: number | null;
             };
             header?: never;
@@ -12480,7 +15246,7 @@ export interface operations {
             path: {
                 /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id: string;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the block. */
                 block_id: string;
             };
             cookie?: never;
@@ -12505,7 +15271,7 @@ export interface operations {
             path: {
                 /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id: string;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the block. */
                 block_id: string;
             };
             cookie?: never;
@@ -12524,6 +15290,7 @@ export interface operations {
     get_profile_context: {
         parameters: {
             query: {
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id?: string | null;
                 /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id: string;
@@ -12553,16 +15320,21 @@ export interface operations {
             query?: {
                 /** @description Attached to this agent. */
                 agent_id?: string | null;
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
+                /** @description Whether to list hidden blocks too. */
                 include_hidden?: boolean;
+                /** @description Only blocks with this label. */
                 label?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is. */
                 max_tokens?: number | null;
                 /** @description Text in the label or the description, in any case. */
                 query?: string | null;
                 /** @description This session's own. */
                 session_id?: string | null;
+                /** @description Only blocks with this tag. */
                 tag?: string | null;
                 /** @description Users' copies of this template. */
                 template_id?: string | null;
@@ -12640,7 +15412,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the block. */
                 block_id: string;
             };
             cookie?: never;
@@ -12668,7 +15440,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the block. */
                 block_id: string;
             };
             cookie?: never;
@@ -12694,7 +15466,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the block. */
                 block_id: string;
             };
             cookie?: never;
@@ -12728,7 +15500,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the block. */
                 block_id: string;
             };
             cookie?: never;
@@ -12753,13 +15525,14 @@ export interface operations {
     list_block_history: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the block. */
                 block_id: string;
             };
             cookie?: never;
@@ -12787,7 +15560,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the block. */
                 block_id: string;
             };
             cookie?: never;
@@ -12819,7 +15592,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the block. */
                 block_id: string;
             };
             cookie?: never;
@@ -12847,7 +15620,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the block. */
                 block_id: string;
             };
             cookie?: never;
@@ -12879,7 +15652,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the block. */
                 block_id: string;
             };
             cookie?: never;
@@ -12911,7 +15684,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the block. */
                 block_id: string;
             };
             cookie?: never;
@@ -12932,9 +15705,11 @@ export interface operations {
     list_erasures: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Id of what was erased; needs `kind` beside it. */
                 id?: string | null;
+                /** @description Only receipts of this kind. */
                 kind?: ("session" | "project" | "user" | "agent") | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -12959,10 +15734,13 @@ export interface operations {
     list_evaluations: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
+                /** @description Only evaluations on this data set. */
                 dataset?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description Only evaluations with this name. */
                 name?: string | null;
             };
             header?: never;
@@ -13014,7 +15792,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the kept evaluation. */
                 evaluation_id: string;
             };
             cookie?: never;
@@ -13037,7 +15815,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the kept evaluation. */
                 evaluation_id: string;
             };
             cookie?: never;
@@ -13085,13 +15863,19 @@ export interface operations {
     list_extractions: {
         parameters: {
             query?: {
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id?: string | null;
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
+                /** @description Only what this job did. */
                 job_id?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id?: string | null;
+                /** @description Only what has this status. */
                 status?: ("extracted" | "committed" | "failed") | null;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id?: string | null;
             };
             header?: never;
@@ -13116,7 +15900,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the run of the extractor. */
                 extraction_id: string;
             };
             cookie?: never;
@@ -13194,7 +15978,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the file. */
                 file_id: string;
             };
             cookie?: never;
@@ -13221,11 +16005,13 @@ export interface operations {
             query?: {
                 /** @description Folders of this agent, and those attached to it. */
                 agent_id?: string | null;
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
                 /** @description Folders of this project. */
                 project_id?: string | null;
+                /** @description Only what counts for such an owner. */
                 scope?: ("user" | "project" | "agent") | null;
                 /** @description Folders of this user. */
                 user_id?: string | null;
@@ -13279,7 +16065,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the folder. */
                 folder_id: string;
             };
             cookie?: never;
@@ -13307,7 +16093,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the folder. */
                 folder_id: string;
             };
             cookie?: never;
@@ -13333,7 +16119,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the folder. */
                 folder_id: string;
             };
             cookie?: never;
@@ -13364,7 +16150,7 @@ export interface operations {
             path: {
                 /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id: string;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the folder. */
                 folder_id: string;
             };
             cookie?: never;
@@ -13389,7 +16175,7 @@ export interface operations {
             path: {
                 /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id: string;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the folder. */
                 folder_id: string;
             };
             cookie?: never;
@@ -13408,14 +16194,16 @@ export interface operations {
     list_files: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description Only files in this state. */
                 state?: ("pending" | "parsing" | "embedding" | "completed" | "error") | null;
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the folder. */
                 folder_id: string;
             };
             cookie?: never;
@@ -13450,7 +16238,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the folder. */
                 folder_id: string;
             };
             cookie?: never;
@@ -13493,9 +16281,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the file. */
                 file_id: string;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the folder. */
                 folder_id: string;
             };
             cookie?: never;
@@ -13523,9 +16311,9 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the file. */
                 file_id: string;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the folder. */
                 folder_id: string;
             };
             cookie?: never;
@@ -13548,9 +16336,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the file. */
                 file_id: string;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the folder. */
                 folder_id: string;
             };
             cookie?: never;
@@ -13578,16 +16366,18 @@ export interface operations {
     list_file_passages: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is. */
                 max_tokens?: number | null;
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the file. */
                 file_id: string;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the folder. */
                 folder_id: string;
             };
             cookie?: never;
@@ -13613,9 +16403,9 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the file. */
                 file_id: string;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the folder. */
                 folder_id: string;
             };
             cookie?: never;
@@ -13636,14 +16426,16 @@ export interface operations {
     list_passages: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is. */
                 max_tokens?: number | null;
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the folder. */
                 folder_id: string;
             };
             cookie?: never;
@@ -13669,7 +16461,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the folder. */
                 folder_id: string;
             };
             cookie?: never;
@@ -13696,9 +16488,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the folder. */
                 folder_id: string;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the passage. */
                 passage_id: string;
             };
             cookie?: never;
@@ -13721,9 +16513,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the folder. */
                 folder_id: string;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the passage. */
                 passage_id: string;
             };
             cookie?: never;
@@ -13798,6 +16590,7 @@ export interface operations {
     list_graph_changes: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -13827,7 +16620,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the change: of a merge, a split or another edit of entities. */
                 change_id: string;
             };
             cookie?: never;
@@ -13848,15 +16641,21 @@ export interface operations {
     list_entities: {
         parameters: {
             query?: {
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id?: string | null;
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id?: string | null;
                 /** @description A piece of its name or of an alias, in any case. */
                 q?: string | null;
+                /** @description Only what counts for such an owner. */
                 scope?: ("user" | "project" | "agent") | null;
+                /** @description Only entities of this type, such as person, organization or place. */
                 type?: string | null;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id?: string | null;
             };
             header?: never;
@@ -13881,7 +16680,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the entity. */
                 entity_id: string;
             };
             cookie?: never;
@@ -13907,7 +16706,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the entity. */
                 entity_id: string;
             };
             cookie?: never;
@@ -13939,7 +16738,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the entity. */
                 entity_id: string;
             };
             cookie?: never;
@@ -13964,11 +16763,12 @@ export interface operations {
     remove_entity_alias: {
         parameters: {
             query: {
+                /** @description The name to remove from the entity. */
                 alias: string;
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the entity. */
                 entity_id: string;
             };
             cookie?: never;
@@ -13987,13 +16787,14 @@ export interface operations {
     list_entity_memories: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the entity. */
                 entity_id: string;
             };
             cookie?: never;
@@ -14019,7 +16820,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the entity. */
                 entity_id: string;
             };
             cookie?: never;
@@ -14049,7 +16850,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the entity. */
                 entity_id: string;
             };
             cookie?: never;
@@ -14074,18 +16875,25 @@ export interface operations {
     list_neighbours: {
         parameters: {
             query?: {
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id?: string | null;
+                /** @description What held at this time, even in the future. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 as_of?: string | null;
                 /** @description Steps, at most 3. */
                 depth?: number;
+                /** @description The entity to begin from; give it or `name`. */
                 entity_id?: string | null;
+                /** @description By what was known at this time. Left out: by what is known now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 known_at?: string | null;
+                /** @description The most entities in the answer. */
                 limit?: number;
                 /** @description A name or an alias, instead of the id; in a graph that is named too. */
                 name?: string | null;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id?: string | null;
                 /** @description Follow this one alone. */
                 relation?: string | null;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id?: string | null;
             };
             header?: never;
@@ -14108,14 +16916,17 @@ export interface operations {
     list_paths: {
         parameters: {
             query: {
+                /** @description What held at this time, even in the future. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 as_of?: string | null;
                 /** @description Steps, at most 3. */
                 depth?: number;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description The entity at which paths begin. */
                 from: string;
+                /** @description By what was known at this time. Left out: by what is known now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 known_at?: string | null;
+                /** @description The most paths in the answer. */
                 limit?: number;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description The entity at which paths end. */
                 to: string;
             };
             header?: never;
@@ -14138,20 +16949,29 @@ export interface operations {
     list_relations: {
         parameters: {
             query?: {
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id?: string | null;
+                /** @description What held at this time, even in the future. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 as_of?: string | null;
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
+                /** @description Only relations that end at this entity. */
                 destination_id?: string | null;
                 /** @description On one of the two sides. */
                 entity_id?: string | null;
                 /** @description Also what holds no longer, or not yet. */
                 include_closed?: boolean;
+                /** @description By what was known at this time. Left out: by what is known now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 known_at?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id?: string | null;
+                /** @description Only this relation, in lower snake_case. */
                 relation?: string | null;
+                /** @description Only relations that begin at this entity. */
                 source_id?: string | null;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id?: string | null;
             };
             header?: never;
@@ -14206,7 +17026,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the relation. */
                 relation_id: string;
             };
             cookie?: never;
@@ -14230,7 +17050,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the relation. */
                 relation_id: string;
             };
             cookie?: never;
@@ -14257,13 +17077,14 @@ export interface operations {
     list_relation_history: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the relation. */
                 relation_id: string;
             };
             cookie?: never;
@@ -14284,13 +17105,19 @@ export interface operations {
     search_graph: {
         parameters: {
             query: {
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id?: string | null;
+                /** @description What held at this time, even in the future. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 as_of?: string | null;
+                /** @description By what was known at this time. Left out: by what is known now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 known_at?: string | null;
+                /** @description The most entities in the answer. */
                 limit?: number;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id?: string | null;
                 /** @description Any text; the entities it names are found by their names and aliases. */
                 q: string;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id?: string | null;
             };
             header?: never;
@@ -14348,13 +17175,19 @@ export interface operations {
     list_jobs: {
         parameters: {
             query?: {
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id?: string | null;
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
+                /** @description Only jobs of this kind. */
                 kind?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id?: string | null;
+                /** @description Only what has this status. */
                 status?: ("pending" | "running" | "succeeded" | "dead" | "cancelled") | null;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id?: string | null;
             };
             header?: never;
@@ -14379,7 +17212,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -14405,7 +17238,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -14431,7 +17264,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the job. */
                 job_id: string;
             };
             cookie?: never;
@@ -14472,6 +17305,7 @@ export interface operations {
     list_keys: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -14525,7 +17359,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the key; not the key itself. */
                 key_id: string;
             };
             cookie?: never;
@@ -14546,30 +17380,43 @@ export interface operations {
     list_memories: {
         parameters: {
             query?: {
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id?: string | null;
+                /** @description What was true at this time, by what is known now: `valid_from` had come, `valid_to` and `expires_at` had not. What was superseded since is among it; what was archived or deleted is not. It may lie ahead. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 as_of?: string | null;
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
+                /** @description Only what was stored with this `external_id`. */
                 external_id?: string | null;
                 /** @description The filter object of a search, as JSON. */
                 filters?: string | null;
                 /** @description True: only memories that another one may contradict, see `conflicts_with`; false: only others. It asks for what counts now, without `status` and times. */
                 in_conflict?: boolean | null;
+                /** @description By the records of this time: what was stored then, as it read then, and nothing that came later. Deleted memories never come back, and who may see what is as it is now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 known_at?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is. */
                 max_tokens?: number | null;
+                /** @description Only memories of this type; `behavior` means `habit`. */
                 memory_type?: ("preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience") | null;
                 /** @description Oldest or newest first. */
                 order?: "asc" | "desc";
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id?: string | null;
+                /** @description Only what came from this session: what was saved with its id, or extracted from its messages, whatever its scope. Nothing when there is no such session. */
                 run_id?: string | null;
+                /** @description Only what counts for such an owner. */
                 scope?: ("session" | "project" | "user" | "agent") | null;
                 /** @description As `run_id`. */
                 session_id?: string | null;
+                /** @description Only memories from this source. */
                 source?: ("user" | "ai" | "knowledge_base" | "project_resource" | "import") | null;
                 /** @description `active`: what counts, now or at the requested time. */
                 status?: "active" | "archived" | "superseded";
+                /** @description Only memories of this tier. */
                 tier?: ("short" | "long") | null;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id?: string | null;
             };
             header?: never;
@@ -14749,18 +17596,25 @@ export interface operations {
     delete_memories: {
         parameters: {
             query?: {
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id?: string | null;
                 /** @description Required, unless it is a dry run. */
                 confirm?: boolean;
                 /** @description Only count. */
                 dry_run?: boolean;
+                /** @description True: purge at once instead of after some days. */
                 hard?: boolean;
+                /** @description Only memories of this type; `behavior` means `habit`. */
                 memory_type?: ("preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience") | null;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id?: string | null;
+                /** @description Only what came from this session: what was saved with its id, or extracted from its messages, whatever its scope. Nothing when there is no such session. */
                 run_id?: string | null;
+                /** @description Only what counts for such an owner. */
                 scope?: ("session" | "project" | "user" | "agent") | null;
                 /** @description As `run_id`. */
                 session_id?: string | null;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id?: string | null;
             };
             header?: never;
@@ -14794,7 +17648,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the memory. */
                 memory_id: string;
             };
             cookie?: never;
@@ -14862,7 +17716,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the memory. */
                 memory_id: string;
             };
             cookie?: never;
@@ -14886,7 +17740,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the memory. */
                 memory_id: string;
             };
             cookie?: never;
@@ -14955,13 +17809,14 @@ export interface operations {
     list_feedback: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the memory. */
                 memory_id: string;
             };
             cookie?: never;
@@ -14987,7 +17842,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the memory. */
                 memory_id: string;
             };
             cookie?: never;
@@ -15021,13 +17876,14 @@ export interface operations {
     list_memory_history: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the memory. */
                 memory_id: string;
             };
             cookie?: never;
@@ -15197,7 +18053,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the memory. */
                 memory_id: string;
             };
             cookie?: never;
@@ -15227,7 +18083,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the memory. */
                 memory_id: string;
             };
             cookie?: never;
@@ -15252,10 +18108,13 @@ export interface operations {
     list_decisions: {
         parameters: {
             query?: {
+                /** @description Only verdicts that name this broken rule, such as `too_short`. */
                 code?: string | null;
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Only verdicts of this run. */
                 extraction_id?: string | null;
+                /** @description Only what this job did. */
                 job_id?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -15266,7 +18125,9 @@ export interface operations {
                  * @description Deprecated: use `extraction_id`.
                  */
                 run_id?: string | null;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id?: string | null;
+                /** @description Only verdicts of this kind. */
                 verdict?: ("accepted" | "rejected") | null;
             };
             header?: never;
@@ -15294,7 +18155,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the gate's verdict. */
                 decision_id: string;
             };
             cookie?: never;
@@ -15439,9 +18300,13 @@ export interface operations {
     get_memory_stats: {
         parameters: {
             query?: {
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id?: string | null;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id?: string | null;
+                /** @description Only what came from this session: what was saved with its id, or extracted from its messages, whatever its scope. Nothing when there is no such session. */
                 run_id?: string | null;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id?: string | null;
             };
             header?: never;
@@ -15522,7 +18387,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the message. */
                 message_id: string;
             };
             cookie?: never;
@@ -15652,6 +18517,7 @@ export interface operations {
     list_projects: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -15788,6 +18654,7 @@ export interface operations {
     list_project_members: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -15867,11 +18734,13 @@ export interface operations {
     list_project_memories: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
                 /** @description Only those of this author. */
                 user_id?: string | null;
+                /** @description Only items of this visibility. */
                 visibility?: ("public" | "members" | "owner_only") | null;
             };
             header?: never;
@@ -16008,6 +18877,7 @@ export interface operations {
     list_project_profile_history: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -16069,7 +18939,9 @@ export interface operations {
                 agent_id?: string | null;
                 /** @description Only ids that sort below this one. */
                 before?: string | null;
+                /** @description Only the checkpoint with this id. */
                 checkpoint_id?: string | null;
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description A JSON object that the metadata must contain. */
                 filter?: string | null;
@@ -16154,13 +19026,19 @@ export interface operations {
     list_sessions: {
         parameters: {
             query?: {
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 agent_id?: string | null;
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 project_id?: string | null;
+                /** @description Only sessions of this type. */
                 session_type?: string | null;
+                /** @description Only what has this status. */
                 status?: ("running" | "ended") | null;
+                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 user_id?: string | null;
             };
             header?: never;
@@ -16367,6 +19245,7 @@ export interface operations {
     list_approvals: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -16400,6 +19279,7 @@ export interface operations {
             path: {
                 /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
+                /** @description Id of the call, as the assistant's message has it. */
                 tool_call_id: string;
             };
             cookie?: never;
@@ -16427,6 +19307,7 @@ export interface operations {
             path: {
                 /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
+                /** @description Id of the call, as the assistant's message has it. */
                 tool_call_id: string;
             };
             cookie?: never;
@@ -16455,12 +19336,17 @@ export interface operations {
                 archived?: boolean;
                 /** @description Only those made before this checkpoint. */
                 before?: string | null;
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description Only checkpoints of this part of the agent; the empty text is the agent itself. */
                 namespace?: string | null;
+                /** @description Only checkpoints that were made for this reason. */
                 reason?: ("manual" | "periodic" | "end" | "before_compact" | "before_restore") | null;
+                /** @description Only checkpoints that name this source. */
                 source?: string | null;
+                /** @description Only checkpoints of this step. */
                 step?: number | null;
             };
             header?: never;
@@ -16518,7 +19404,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the checkpoint. */
                 checkpoint_id: string;
                 /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
@@ -16543,7 +19429,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the checkpoint. */
                 checkpoint_id: string;
                 /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
@@ -16569,7 +19455,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the checkpoint. */
                 checkpoint_id: string;
                 /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
@@ -16887,6 +19773,7 @@ export interface operations {
             query?: {
                 /** @description Only the content with this hash. */
                 content_sha256?: string | null;
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -16918,14 +19805,17 @@ export interface operations {
                 before?: string | null;
                 /** @description Id of a leaf: only the messages from it up to the root. */
                 branch?: string | null;
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is. */
                 max_tokens?: number | null;
                 /** @description Oldest or newest first. */
                 order?: "asc" | "desc";
                 /** @description Only messages with this text in their content, in any case. */
                 query?: string | null;
+                /** @description Only messages of this role. */
                 role?: ("user" | "assistant" | "system" | "tool") | null;
                 /** @description Only messages from then on. */
                 since?: string | null;
@@ -17066,7 +19956,9 @@ export interface operations {
     delete_all_messages: {
         parameters: {
             query?: {
+                /** @description Required, unless it is a dry run. */
                 confirm?: boolean;
+                /** @description Only count. */
                 dry_run?: boolean;
             };
             header?: never;
@@ -17099,7 +19991,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the message. */
                 message_id: string;
                 /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
@@ -17124,7 +20016,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the message. */
                 message_id: string;
                 /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
@@ -17203,7 +20095,9 @@ export interface operations {
     delete_saver_thread: {
         parameters: {
             query?: {
+                /** @description The session must be this agent's, else 409 `session_mismatch`. */
                 agent_id?: string | null;
+                /** @description The session must be this user's, else 409 `session_mismatch`. */
                 user_id?: string | null;
             };
             header?: never;
@@ -17231,7 +20125,9 @@ export interface operations {
                 agent_id?: string | null;
                 /** @description Only ids that sort below this one. */
                 before?: string | null;
+                /** @description Only the checkpoint with this id. */
                 checkpoint_id?: string | null;
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description A JSON object that the metadata must contain. */
                 filter?: string | null;
@@ -17270,7 +20166,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the checkpoint. */
                 checkpoint_id: string;
                 /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
@@ -17302,7 +20198,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the checkpoint. */
                 checkpoint_id: string;
                 /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
@@ -17498,6 +20394,7 @@ export interface operations {
     list_snapshots: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -17555,7 +20452,7 @@ export interface operations {
             path: {
                 /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the copy of the working state. */
                 snapshot_id: string;
             };
             cookie?: never;
@@ -17585,7 +20482,7 @@ export interface operations {
             path: {
                 /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the copy of the working state. */
                 snapshot_id: string;
             };
             cookie?: never;
@@ -17606,10 +20503,13 @@ export interface operations {
     list_summaries: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
+                /** @description Only summaries of this level; 0 covers messages. */
                 level?: number | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description The page ends before the contents of its items take more tokens together. It has one item at least, however long that is. */
                 max_tokens?: number | null;
             };
             header?: never;
@@ -17639,7 +20539,7 @@ export interface operations {
             path: {
                 /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
                 session_id: string;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the summary. */
                 summary_id: string;
             };
             cookie?: never;
@@ -17909,6 +20809,7 @@ export interface operations {
     list_tenants: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -17962,7 +20863,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the tenant. */
                 tenant_id: string;
             };
             cookie?: never;
@@ -17988,7 +20889,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the tenant. */
                 tenant_id: string;
             };
             cookie?: never;
@@ -18015,13 +20916,14 @@ export interface operations {
     list_tenant_keys: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the tenant. */
                 tenant_id: string;
             };
             cookie?: never;
@@ -18047,7 +20949,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the tenant. */
                 tenant_id: string;
             };
             cookie?: never;
@@ -18074,9 +20976,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the key; not the key itself. */
                 key_id: string;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the tenant. */
                 tenant_id: string;
             };
             cookie?: never;
@@ -18226,7 +21128,9 @@ export interface operations {
     get_usage: {
         parameters: {
             query?: {
+                /** @description Only this model. */
                 model?: string | null;
+                /** @description Only this operation, such as `extract`. */
                 operation?: string | null;
                 /** @description First day (UTC); 29 days before `until` when left out. */
                 since?: string | null;
@@ -18253,14 +21157,19 @@ export interface operations {
     list_users: {
         parameters: {
             query?: {
+                /** @description Only users of this home agent. */
                 agent_id?: string | null;
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
+                /** @description Only the users with this `external_id`. */
                 external_id?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
                 /** @description Users whose id or name starts with this: the id as it is written here, the name as written, in lower case, in upper case or with capital first letters. */
                 starts_with?: string | null;
+                /** @description Only what has this status. */
                 status?: ("enabled" | "disabled") | null;
+                /** @description Only users of this type. */
                 user_type?: string | null;
             };
             header?: never;
@@ -18595,6 +21504,7 @@ export interface operations {
     list_user_profile_history: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -18622,6 +21532,7 @@ export interface operations {
     list_webhooks: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
@@ -18675,7 +21586,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the webhook. */
                 webhook_id: string;
             };
             cookie?: never;
@@ -18698,7 +21609,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the webhook. */
                 webhook_id: string;
             };
             cookie?: never;
@@ -18722,7 +21633,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the webhook. */
                 webhook_id: string;
             };
             cookie?: never;
@@ -18749,15 +21660,18 @@ export interface operations {
     list_webhook_deliveries: {
         parameters: {
             query?: {
+                /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
+                /** @description Only deliveries of this event. */
                 event_type?: ("memory.added" | "memory.updated" | "memory.superseded" | "memory.deleted" | "memory.rejected" | "extraction.failed" | "session.compacted" | "job.dead" | "webhook.test") | null;
                 /** @description Rows per page. */
                 limit?: number;
+                /** @description Only what has this status. */
                 status?: ("pending" | "delivered" | "dead") | null;
             };
             header?: never;
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the webhook. */
                 webhook_id: string;
             };
             cookie?: never;
@@ -18783,9 +21697,9 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the delivery. */
                 delivery_id: string;
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the webhook. */
                 webhook_id: string;
             };
             cookie?: never;
@@ -18811,7 +21725,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the webhook. */
                 webhook_id: string;
             };
             cookie?: never;
@@ -18837,7 +21751,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 letters, digits or . _ : @ | + = ~ - */
+                /** @description Id of the webhook. */
                 webhook_id: string;
             };
             cookie?: never;
