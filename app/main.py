@@ -62,7 +62,7 @@ from app.memory.store.router import router as store
 from app.platform.http import health, openapi, problems
 from app.platform.http.middleware import RequestMiddleware
 from app.platform.observability.logging import configure_logging
-from app.platform.values.fields import Document, Id, Timestamp
+from app.platform.values.fields import Document, Id, OwnId, Timestamp
 from app.prompting.blocks.router import router as blocks
 from app.prompting.checkpoints.router import router as checkpoints
 from app.prompting.compaction.router import router as compaction
@@ -168,7 +168,8 @@ DIALECTS = {
 EXAMPLES = Path(__file__).parent / "openapi_examples.json"
 """What a service answered; `scripts/record_examples.py` records it."""
 DESCRIPTIONS = Path(__file__).parent / "openapi_descriptions.json"
-PLAIN_TYPES = (Document, Id, Timestamp)
+"""What parameters and fields mean whose code does not say it."""
+PLAIN_TYPES = (Document, Id, OwnId, Timestamp)
 """Types whose description says how a value looks, and not what it means."""
 
 

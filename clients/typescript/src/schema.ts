@@ -14293,7 +14293,7 @@ export interface components {
             memory_ids: string[];
             /**
              * Session Id
-             * @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC.
+             * @description The session whose contexts the answer came from.
              * @example ana
              */
             session_id: string;
@@ -15131,7 +15131,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the agent. */
                 agent_id: string;
             };
             cookie?: never;
@@ -15159,7 +15159,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the agent. */
                 agent_id: string;
             };
             cookie?: never;
@@ -15185,7 +15185,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the agent. */
                 agent_id: string;
             };
             cookie?: never;
@@ -15221,7 +15221,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the agent. */
                 agent_id: string;
             };
             cookie?: never;
@@ -15244,7 +15244,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the agent. */
                 agent_id: string;
                 /** @description Id of the block. */
                 block_id: string;
@@ -15269,7 +15269,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the agent. */
                 agent_id: string;
                 /** @description Id of the block. */
                 block_id: string;
@@ -15290,14 +15290,14 @@ export interface operations {
     get_profile_context: {
         parameters: {
             query: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this project. */
                 project_id?: string | null;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this user. */
                 user_id: string;
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the agent. */
                 agent_id: string;
             };
             cookie?: never;
@@ -15863,7 +15863,7 @@ export interface operations {
     list_extractions: {
         parameters: {
             query?: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
@@ -15871,11 +15871,11 @@ export interface operations {
                 job_id?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this session. */
                 session_id?: string | null;
                 /** @description Only what has this status. */
                 status?: ("extracted" | "committed" | "failed") | null;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -16148,7 +16148,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the agent. */
                 agent_id: string;
                 /** @description Id of the folder. */
                 folder_id: string;
@@ -16173,7 +16173,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the agent. */
                 agent_id: string;
                 /** @description Id of the folder. */
                 folder_id: string;
@@ -16641,13 +16641,13 @@ export interface operations {
     list_entities: {
         parameters: {
             query?: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this project. */
                 project_id?: string | null;
                 /** @description A piece of its name or of an alias, in any case. */
                 q?: string | null;
@@ -16655,7 +16655,7 @@ export interface operations {
                 scope?: ("user" | "project" | "agent") | null;
                 /** @description Only entities of this type, such as person, organization or place. */
                 type?: string | null;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -16875,7 +16875,7 @@ export interface operations {
     list_neighbours: {
         parameters: {
             query?: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
                 /** @description What held at this time, even in the future. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 as_of?: string | null;
@@ -16889,11 +16889,11 @@ export interface operations {
                 limit?: number;
                 /** @description A name or an alias, instead of the id; in a graph that is named too. */
                 name?: string | null;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this project. */
                 project_id?: string | null;
                 /** @description Follow this one alone. */
                 relation?: string | null;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -16949,7 +16949,7 @@ export interface operations {
     list_relations: {
         parameters: {
             query?: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
                 /** @description What held at this time, even in the future. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 as_of?: string | null;
@@ -16965,13 +16965,13 @@ export interface operations {
                 known_at?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this project. */
                 project_id?: string | null;
                 /** @description Only this relation, in lower snake_case. */
                 relation?: string | null;
                 /** @description Only relations that begin at this entity. */
                 source_id?: string | null;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -17105,7 +17105,7 @@ export interface operations {
     search_graph: {
         parameters: {
             query: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
                 /** @description What held at this time, even in the future. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 as_of?: string | null;
@@ -17113,11 +17113,11 @@ export interface operations {
                 known_at?: string | null;
                 /** @description The most entities in the answer. */
                 limit?: number;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this project. */
                 project_id?: string | null;
                 /** @description Any text; the entities it names are found by their names and aliases. */
                 q: string;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -17175,7 +17175,7 @@ export interface operations {
     list_jobs: {
         parameters: {
             query?: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
@@ -17183,11 +17183,11 @@ export interface operations {
                 kind?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this session. */
                 session_id?: string | null;
                 /** @description Only what has this status. */
                 status?: ("pending" | "running" | "succeeded" | "dead" | "cancelled") | null;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -17380,7 +17380,7 @@ export interface operations {
     list_memories: {
         parameters: {
             query?: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
                 /** @description What was true at this time, by what is known now: `valid_from` had come, `valid_to` and `expires_at` had not. What was superseded since is among it; what was archived or deleted is not. It may lie ahead. Left out: `known_at`, else now. ISO 8601 with a zone, `Z` or `+02:00`; a time without one is refused. */
                 as_of?: string | null;
@@ -17402,7 +17402,7 @@ export interface operations {
                 memory_type?: ("preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience") | null;
                 /** @description Oldest or newest first. */
                 order?: "asc" | "desc";
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this project. */
                 project_id?: string | null;
                 /** @description Only what came from this session: what was saved with its id, or extracted from its messages, whatever its scope. Nothing when there is no such session. */
                 run_id?: string | null;
@@ -17416,7 +17416,7 @@ export interface operations {
                 status?: "active" | "archived" | "superseded";
                 /** @description Only memories of this tier. */
                 tier?: ("short" | "long") | null;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -17596,7 +17596,7 @@ export interface operations {
     delete_memories: {
         parameters: {
             query?: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
                 /** @description Required, unless it is a dry run. */
                 confirm?: boolean;
@@ -17606,7 +17606,7 @@ export interface operations {
                 hard?: boolean;
                 /** @description Only memories of this type; `behavior` means `habit`. */
                 memory_type?: ("preference" | "fact" | "skill" | "habit" | "event" | "context" | "constraint" | "decision" | "goal" | "correction" | "knowledge" | "experience") | null;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this project. */
                 project_id?: string | null;
                 /** @description Only what came from this session: what was saved with its id, or extracted from its messages, whatever its scope. Nothing when there is no such session. */
                 run_id?: string | null;
@@ -17614,7 +17614,7 @@ export interface operations {
                 scope?: ("session" | "project" | "user" | "agent") | null;
                 /** @description As `run_id`. */
                 session_id?: string | null;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -18125,7 +18125,7 @@ export interface operations {
                  * @description Deprecated: use `extraction_id`.
                  */
                 run_id?: string | null;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this user. */
                 user_id?: string | null;
                 /** @description Only verdicts of this kind. */
                 verdict?: ("accepted" | "rejected") | null;
@@ -18300,13 +18300,13 @@ export interface operations {
     get_memory_stats: {
         parameters: {
             query?: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this project. */
                 project_id?: string | null;
                 /** @description Only what came from this session: what was saved with its id, or extracted from its messages, whatever its scope. Nothing when there is no such session. */
                 run_id?: string | null;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -18573,7 +18573,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the project. */
                 project_id: string;
             };
             cookie?: never;
@@ -18601,7 +18601,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the project. */
                 project_id: string;
             };
             cookie?: never;
@@ -18627,7 +18627,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the project. */
                 project_id: string;
             };
             cookie?: never;
@@ -18661,7 +18661,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the project. */
                 project_id: string;
             };
             cookie?: never;
@@ -18684,9 +18684,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the project. */
                 project_id: string;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the user. */
                 user_id: string;
             };
             cookie?: never;
@@ -18713,9 +18713,9 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the project. */
                 project_id: string;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the user. */
                 user_id: string;
             };
             cookie?: never;
@@ -18745,7 +18745,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the project. */
                 project_id: string;
             };
             cookie?: never;
@@ -18768,7 +18768,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the project. */
                 project_id: string;
             };
             cookie?: never;
@@ -18794,7 +18794,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the project. */
                 project_id: string;
             };
             cookie?: never;
@@ -18824,7 +18824,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the project. */
                 project_id: string;
             };
             cookie?: never;
@@ -18856,7 +18856,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the project. */
                 project_id: string;
             };
             cookie?: never;
@@ -18884,7 +18884,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the project. */
                 project_id: string;
             };
             cookie?: never;
@@ -18910,7 +18910,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the project. */
                 project_id: string;
             };
             cookie?: never;
@@ -19026,19 +19026,19 @@ export interface operations {
     list_sessions: {
         parameters: {
             query?: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this agent. */
                 agent_id?: string | null;
                 /** @description `next_cursor` of the page before. */
                 cursor?: string | null;
                 /** @description Rows per page. */
                 limit?: number;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this project. */
                 project_id?: string | null;
                 /** @description Only sessions of this type. */
                 session_type?: string | null;
                 /** @description Only what has this status. */
                 status?: ("running" | "ended") | null;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Only what belongs to this user. */
                 user_id?: string | null;
             };
             header?: never;
@@ -19141,7 +19141,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19192,7 +19192,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19218,7 +19218,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19254,7 +19254,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19277,7 +19277,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
                 /** @description Id of the call, as the assistant's message has it. */
                 tool_call_id: string;
@@ -19305,7 +19305,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
                 /** @description Id of the call, as the assistant's message has it. */
                 tool_call_id: string;
@@ -19351,7 +19351,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19377,7 +19377,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19406,7 +19406,7 @@ export interface operations {
             path: {
                 /** @description Id of the checkpoint. */
                 checkpoint_id: string;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19431,7 +19431,7 @@ export interface operations {
             path: {
                 /** @description Id of the checkpoint. */
                 checkpoint_id: string;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19457,7 +19457,7 @@ export interface operations {
             path: {
                 /** @description Id of the checkpoint. */
                 checkpoint_id: string;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19483,7 +19483,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19510,7 +19510,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19681,7 +19681,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19707,7 +19707,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19746,7 +19746,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19780,7 +19780,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19824,7 +19824,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19874,7 +19874,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19963,7 +19963,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -19993,7 +19993,7 @@ export interface operations {
             path: {
                 /** @description Id of the message. */
                 message_id: string;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20018,7 +20018,7 @@ export interface operations {
             path: {
                 /** @description Id of the message. */
                 message_id: string;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20044,7 +20044,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20074,7 +20074,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20102,7 +20102,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20140,7 +20140,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20168,7 +20168,7 @@ export interface operations {
             path: {
                 /** @description Id of the checkpoint. */
                 checkpoint_id: string;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20200,7 +20200,7 @@ export interface operations {
             path: {
                 /** @description Id of the checkpoint. */
                 checkpoint_id: string;
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20227,7 +20227,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20254,7 +20254,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20284,7 +20284,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20311,7 +20311,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20337,7 +20337,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20367,7 +20367,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20401,7 +20401,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20427,7 +20427,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20450,7 +20450,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
                 /** @description Id of the copy of the working state. */
                 snapshot_id: string;
@@ -20480,7 +20480,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
                 /** @description Id of the copy of the working state. */
                 snapshot_id: string;
@@ -20514,7 +20514,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20537,7 +20537,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
                 /** @description Id of the summary. */
                 summary_id: string;
@@ -20562,7 +20562,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -20620,7 +20620,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the session. */
                 session_id: string;
             };
             cookie?: never;
@@ -21221,7 +21221,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the user. */
                 user_id: string;
             };
             cookie?: never;
@@ -21266,7 +21266,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the user. */
                 user_id: string;
             };
             cookie?: never;
@@ -21292,7 +21292,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the user. */
                 user_id: string;
             };
             cookie?: never;
@@ -21324,7 +21324,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the user. */
                 user_id: string;
             };
             cookie?: never;
@@ -21355,7 +21355,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the user. */
                 user_id: string;
             };
             cookie?: never;
@@ -21382,7 +21382,7 @@ export interface operations {
             query?: never;
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the user. */
                 user_id: string;
             };
             cookie?: never;
@@ -21421,7 +21421,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the user. */
                 user_id: string;
             };
             cookie?: never;
@@ -21451,7 +21451,7 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the user. */
                 user_id: string;
             };
             cookie?: never;
@@ -21483,7 +21483,7 @@ export interface operations {
                 "Idempotency-Key"?: string | null;
             };
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the user. */
                 user_id: string;
             };
             cookie?: never;
@@ -21511,7 +21511,7 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description 1 to 64 characters of any script, without `/`, spaces at an end or in a row, control and invisible characters; not `*`, and not dots alone. Read in NFC. */
+                /** @description Id of the user. */
                 user_id: string;
             };
             cookie?: never;
