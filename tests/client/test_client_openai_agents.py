@@ -80,7 +80,7 @@ def test_missing_user_or_strange_id_is_said_when_the_session_is_built(
     for nobody in (None, ""):
         with pytest.raises(ValueError, match="whose threads are these"):
             KeMemSession("chat", memory_of_acme, user_id=nobody)
-    for strange in ("a b/c 火", "", "x" * 65, ".dot"):
+    for strange in ("a b/c 火", "", "x" * 65, "..", " a"):
         with pytest.raises(ValueError, match="cannot be the id of a session"):
             KeMemSession(strange, memory_of_acme, user_id="ana")
     KeMemSession("x" * 64, memory_of_acme, user_id=KEY_USER)

@@ -248,7 +248,8 @@ class TestOwners:
             (None, ("users", "ana", "likes"), "ana"),
             (None, ("users",), None),
             (None, ("memories", "ana"), None),
-            (None, ("users", "枫 叶"), None),
+            (None, ("users", "枫 叶"), "枫 叶"),
+            (None, ("users", "枫/叶"), None),
             ([("memories", "{user_id}")], ("memories", "ana"), "ana"),
             ([("memories", "{user_id}")], ("users", "ana"), None),
             ([("{user_id}", "memories")], ("ana", "memories", "x"), "ana"),
@@ -280,7 +281,7 @@ class TestOwners:
             ({"index": {"dims": 3, "embed": len}}, "takes `fields` alone, not dims, embed"),
             ({"user_namespaces": [("users",)]}, "has the label"),
             ({"user_namespaces": ["{user_id}"]}, "has the label"),
-            ({"user_id": "an a"}, "no spaces"),
+            ({"user_id": "an/a"}, "cannot be the id of a user"),
         ):
             with pytest.raises(ValueError, match=message):
                 KeMemStore(memory, **arguments)

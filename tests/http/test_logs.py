@@ -88,7 +88,7 @@ def requests(key: str, hook: str = "http://127.0.0.1:9/hook") -> dict[str, dict[
         "search": post("/v1/memories/search", {"query": SAID, "user_id": "ana"}),
         "recall": post("/v1/messages/search", {"query": SAID, "user_id": "ana"}),
         "list": get(f"/v1/memories?external_id={NAME}"),
-        "not valid": post("/v1/memories", {"messages": {"content": [SAID]}, "user_id": SAID}),
+        "not valid": post("/v1/memories", {"messages": {"content": [SAID]}, "user_id": f"{SAID}/"}),
         "filter not valid": post(
             "/v1/memories/search", {"query": SAID, "user_id": "ana", "filters": {"use_count": SAID}}
         ),

@@ -323,8 +323,8 @@ class TestDelete:
             "filters={'metadata': {'rating': {'lt': Infinity}}}", "metadata={1: 2}",
             "filters=" + '{"NOT":' * 250 + '{"user_id": "bo"}' + "}" * 250,
             "metadata=" + '{"a":' * 250 + "1" + "}" * 250,
-            "user_id=bo&filters={'categories': {}}", "user_id=王小明", "user_id=", "user_id=a/b",
-            "agent_id=**", "user_id=bo&run_id=", "user_id=bo&user_id=bo",
+            "user_id=bo&filters={'categories': {}}", "user_id=王/小明", "user_id=", "user_id=a/b",
+            "agent_id=%E2%80%8B", "user_id=bo&run_id=", "user_id=bo&user_id=bo",
             "filters={'user_id': 'bo'}&filters={'user_id': 'bo', 'app_id': 'desk'}",
         ],
     )  # fmt: skip

@@ -367,7 +367,7 @@ class TestLimits:
             put("k", None, "a\x00b"), {**put(), "namespace": []}, {**put(), "value": [1]},
             put(ttl_minutes=-1), search(filter={"a": {"$in": [1]}}), search(filter={"a": "\x00"}),
             search(offset=-1), search(limit=-1), namespaces(max_depth=0),
-            {"op": "drop", "namespace": []}, put(more=1), put(user_id="枫 叶"),
+            {"op": "drop", "namespace": []}, put(more=1), put(user_id="枫/叶"),
         ],
         ids=str,
     )  # fmt: skip
