@@ -264,7 +264,9 @@ class TestWindow:
         await open_page(page, "#/conversation/s?tab=window")
         await page.get_by_role("button", name="Compact now").click()
 
-        await expect(dialog(page).get_by_role("status")).to_contain_text("nothing to compact")
+        await expect(dialog(page).get_by_role("status")).to_contain_text(
+            "nothing to compact. The window is empty."
+        )
         await expect(dialog(page).get_by_role("button")).to_have_text(["Close"])
 
 

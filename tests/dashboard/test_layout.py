@@ -159,7 +159,7 @@ async def test_long_names_break_and_no_usual_word_does(
     ok(await client.post(path, json=rating), 201)
     await append(client, f"s-{long}", f"Hello {long}.", asking(long), user_id=long)
     relation = {"user_id": long, "source": long, "relation": "works_at", "destination": "Siemens"}
-    ok(await client.post("/graph/relations", json=relation), 201)
+    related = ok(await client.post("/graph/relations", json=relation), 201)
     ok(await client.post("/webhooks", json={"url": f"https://example.org/{long}"}), 201)
     async with context_of(
         browser, address, acme.key, watch, viewport={"width": width, "height": 740}
@@ -168,7 +168,7 @@ async def test_long_names_break_and_no_usual_word_does(
         for place in (
             *PAGES, f"people/{long}", f"people/{long}?tab=memories", f"people/{long}?tab=sessions",
             f"people/{long}/{saved['memory_id']}", f"conversation/s-{long}",
-            f"conversation/s-{long}?tab=approvals",
+            f"conversation/s-{long}?tab=approvals", f"graph/{related['source']['entity_id']}",
         ):  # fmt: skip
             await open_page(page, f"#/{place}")
             wide = await page.evaluate("document.documentElement.scrollWidth")

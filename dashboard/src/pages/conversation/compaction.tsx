@@ -9,9 +9,12 @@ import { useLoad } from "../../load";
 import { href } from "../../routing";
 import { t } from "../../text/conversation";
 
+type Reason =
+  | "below_trigger" | "empty" | "fits" | "current_turn" | "open_call" | "not_shorter" | "already_compacted" | "changed";
+
 interface Compacted {
   compacted: boolean;
-  why_not: string | null;
+  why_not: Reason | "dry_run" | null;
   evicted: { messages: number; tokens: number; from_seq: number; to_seq: number } | null;
   model: string | null;
   rescue_job_id: string | null;
@@ -77,6 +80,6 @@ function Outcome({ answer: { compacted, why_not, evicted, rescue_job_id: job } }
   );
 }
 
-function WhyNot({ code }: { code: string | null }) {
-  return <>{t("nothing_leaves")} {code && <code>{code}</code>}</>;
+function WhyNot({ code }: { code: Compacted["why_not"] }) {
+  return <>{t("nothing_leaves")} {code && code !== "dry_run" && t(`why_${code}`)}</>;
 }
