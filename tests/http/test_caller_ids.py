@@ -1,5 +1,6 @@
 """Ids in every script, through all that carries one: paths, queries, headers, lists, rows."""
 
+import json
 import unicodedata
 from urllib.parse import quote
 
@@ -7,6 +8,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
+from app.platform.values.fields import ID_PATTERN
 from app.runtime import Runtime
 from tests.exports.exports_support import exported, imported, send, with_row
 from tests.support.api import (
@@ -21,6 +23,7 @@ from tests.support.api import (
     save,
     search,
 )
+from tests.support.document import document
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key, make_tenant
 from tests.support.working import working
@@ -73,6 +76,8 @@ async def test_sessions_agents_and_projects_take_the_same(client: AsyncClient, n
     saved = (await save(client, "The project ships in March.", **about))["memory"]
 
     assert {key: saved[key] for key in about} == about
+    of_run = ok(await client.get("/memories", params={"run_id": name}))["items"]
+    assert [one["memory_id"] for one in of_run] == [saved["memory_id"]]
     assert ok(await client.get(f"/agents/{at(name)}"))["agent_id"] == name
     assert ok(await client.get(f"/projects/{at(name)}/members"))["items"][0]["user_id"] == name
     session = ok(await client.get(f"/sessions/{at(name)}"))
@@ -252,3 +257,26 @@ async def test_an_export_comes_back_and_other_forms_do_not(
         await imported(there, lines)
         assert len(await listed(there, user_id="张三")) == 1
         assert len(await every_page(there, f"/sessions/{at('张三')}/messages")) == 1
+
+
+def test_no_name_of_a_caller_is_published_with_the_shape_of_our_own_ids() -> None:
+    """Of `run_id` that of verdicts names a run of extraction, which is ours."""
+    names = {"user_id", "agent_id", "project_id", "session_id", "run_id", "thread_id", "scope_id"}
+    published = document()
+    parameters = {
+        (path, one["name"]): one["schema"]
+        for path, operations in published["paths"].items()
+        for operation in operations.values()
+        for one in operation.get("parameters", ())
+    }
+    fields = {
+        (name, field): shape
+        for name, schema in published["components"]["schemas"].items()
+        for field, shape in schema.get("properties", {}).items()
+    }
+    shapes = {key: shape for key, shape in (parameters | fields).items() if key[1] in names}
+
+    ours = [key for key, shape in shapes.items() if json.dumps(ID_PATTERN) in json.dumps(shape)]
+
+    assert len(shapes) > 100
+    assert ours == [("/v1/memories/decisions", "run_id")]

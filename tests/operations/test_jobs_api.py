@@ -82,7 +82,7 @@ class TestReading:
 
     @pytest.mark.parametrize(
         ("name", "value"),
-        [("status", "lost"), ("kind", ""), ("kind", "x" * 41), ("user_id", "a b"), ("limit", "101"),
+        [("status", "lost"), ("kind", ""), ("kind", "x" * 41), ("user_id", "a/b"), ("limit", "101"),
          ("key", "k")],
     )  # fmt: skip
     async def test_what_cannot_be_asked_is_named(

@@ -41,7 +41,7 @@ from app.platform.values.fields import (
 from app.platform.values.pagination import ContentQuery, CursorText, MaxTokens, Order, PageQuery
 
 RunId = Annotated[
-    Id,
+    OwnId,
     Field(
         description="Only what came from this session: what was saved with its id, or extracted "
         "from its messages, whatever its scope. Nothing when there is no such session.",
