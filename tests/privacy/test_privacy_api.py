@@ -1,6 +1,7 @@
 """Letting go, through the public routes: what goes, what stays, and what a dump still says."""
 
 from datetime import timedelta
+from urllib.parse import quote
 
 import pytest
 from fastapi import FastAPI
@@ -220,22 +221,25 @@ class TestWhatIsLeftOfSomeone:
 
 
 class TestWhatIsLeftOfASession:
+    @pytest.mark.parametrize("first", ["s1", 'a"\\b', "会话"])
     async def test_no_word_of_it_stays_in_verdicts_or_kept_answers(
-        self, client: AsyncClient, acme: Caller, dsn: str
+        self, client: AsyncClient, acme: Caller, dsn: str, first: str
     ) -> None:
-        for session in ("s1", "s11"):
-            text = f"{SECRET} in {session}!"
+        place = quote(first, safe="")
+        for number, session in (("1", first), ("11", f"{first}1")):
+            text = f"{SECRET} in s{number}!"
             said = {"user_id": "ana", "messages": [{"role": "user", "content": text}]}
-            kept = {"Idempotency-Key": f"said {session}"}
-            ok(await client.post(f"/sessions/{session}/messages", json=said, headers=kept), 201)
+            kept = {"Idempotency-Key": f"said {number}"}
+            path = f"/sessions/{quote(session, safe='')}/messages"
+            ok(await client.post(path, json=said, headers=kept), 201)
             saved = {"messages": text, "user_id": "ana", "session_id": session, "infer": False}
             refused = await client.post("/memories", json=saved | {"confidence": 0.1})
             problem(refused, 422, "gate_rejected")
-            kept = {"Idempotency-Key": f"saved {session}"}
+            kept = {"Idempotency-Key": f"saved {number}"}
             own = saved | {"scope": "session"}
             ok(await client.post("/memories", json=own, headers=kept), 201)
 
-        receipt = ok(await client.delete("/sessions/s1", params={"confirm": True}))
+        receipt = ok(await client.delete(f"/sessions/{place}", params={"confirm": True}))
 
         assert receipt["deleted"]["answers"] == 2
         left = await dump(dsn, acme.tenant_id)

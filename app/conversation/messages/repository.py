@@ -1,5 +1,6 @@
 """SQL for messages."""
 
+import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -320,7 +321,7 @@ class MessageRepository:
             {
                 "tenant_id": self._tenant_id,
                 "user_id": user_id,
-                "session": f'"session_id":"{self._session_id}"',
+                "session": f'"session_id":{json.dumps(self._session_id, ensure_ascii=False)}',
                 "message_ids": gone,
             },
         )

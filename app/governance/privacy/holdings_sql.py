@@ -3,6 +3,7 @@ which they may go. Every condition holds as long as none of it went, so that a d
 what a deletion deletes.
 """
 
+import json
 from typing import Any
 
 from sqlalchemy import ColumnElement, Select, and_, cast, exists, func, or_, select
@@ -407,5 +408,6 @@ def _selects(user_id: str) -> ColumnElement[bool]:
 
 def _names(field: str, one: str) -> ColumnElement[bool]:
     """Kept answers that show an id in a field: they may repeat words of its owner."""
-    shown = func.convert_to(f'"{field}":"{one}"', "UTF8")
+    # As answers are written: an id may hold a quotation mark or a backslash.
+    shown = func.convert_to(f'"{field}":{json.dumps(one, ensure_ascii=False)}', "UTF8")
     return func.pg_catalog.position(StoredAnswer.answer, shown) > 0
