@@ -118,6 +118,17 @@ async def test_agents_that_do_not_exist_are_counted_as_none(
     assert await counted(runtime, acme) == {("context", "a", "200"): 1, ("context", "", "200"): 4}
 
 
+async def test_replaced_counts_of_agents_that_do_not_exist_are_of_none(
+    runtime: Runtime, acme: Caller
+) -> None:
+    async with runtime.database.begin(acme.tenant_id) as db:
+        await DailyCountRepository(db, acme.tenant_id).replace(
+            DAY, ["search"], [DailySum(DAY, "search", agent, "5", 2) for agent in ("a", "gone", "")]
+        )
+
+    assert await counted(runtime, acme) == {("search", "a", "5"): 2, ("search", "", "5"): 4}
+
+
 async def test_a_write_waits_for_the_erasure_of_an_agent(
     runtime: Runtime, acme: Caller, dsn: str
 ) -> None:

@@ -41,6 +41,16 @@ _OF_AGENTS: Final = f"""(
 agent wait, which deletes its counts then, or this statement, which finds no agent then."""
 
 
+_LOCK: Final = text(
+    """
+    SELECT agent_id FROM agents
+    WHERE tenant_id = :tenant_id AND agent_id = ANY(CAST(:agents AS text[]))
+    ORDER BY agent_id FOR KEY SHARE
+    """
+)
+"""Agents before counts, as an erasure takes them."""
+
+
 def _upsert(source: str, count: str) -> TextClause:
     # One order of locks everywhere, so that two processes cannot wait for each other.
     return text(
@@ -55,7 +65,7 @@ def _upsert(source: str, count: str) -> TextClause:
 
 
 _ADD: Final = _upsert(_OF_AGENTS, "known.count + excluded.count")
-_SET: Final = _upsert(_GIVEN, "excluded.count")
+_SET: Final = _upsert(_OF_AGENTS, "excluded.count")
 
 
 class DailyCountRepository:
@@ -80,8 +90,11 @@ class DailyCountRepository:
         until: date | None = None,
     ) -> None:
         """Let the counts of these names on `day`, or on the days from it to `until`, both included,
-        be these and no others. Safe to repeat.
+        be these and no others; those of agents that do not exist are of none. Safe to repeat.
         """
+        given = list(counts)
+        agents = sorted({each.agent_id for each in given})
+        await self._db.execute(_LOCK, {"tenant_id": self._tenant_id, "agents": agents})
         await self._db.execute(
             delete(DailyCount).where(
                 DailyCount.tenant_id == self._tenant_id,
@@ -89,7 +102,7 @@ class DailyCountRepository:
                 DailyCount.name.in_(names),
             )
         )
-        await self._send(_SET, list(counts))
+        await self._send(_SET, given)
 
     async def _send(self, statement: TextClause, counts: Sequence[DailySum]) -> None:
         if not counts:
