@@ -20,7 +20,7 @@ import httpx
 
 from kemem.address import KEY_VARIABLE, URL_VARIABLE, Service, find_service
 from kemem.errors import ConfigurationError
-from kemem.ids import in_header
+from kemem.ids import checked_id, in_header
 from kemem.version import __version__
 
 USER_VARIABLE: Final = "KEMEM_USER"
@@ -215,11 +215,17 @@ def serve_stdio(url: str | None = None, user: str | None = None) -> None:
     """Pass on standard input until it ends.
 
     Raises:
-        ConfigurationError: the address is not valid, or there is no key for it.
+        ConfigurationError: the address is not valid, there is no key for it, or the user's id can
+            be none.
 
     """
     found = find_service(url, None, os.environ)
     user = user or os.environ.get(USER_VARIABLE)
+    if user:
+        try:
+            user = checked_id("user", user)
+        except ValueError as error:
+            raise ConfigurationError(f"--user or {USER_VARIABLE}: {error}") from None
     service = Service(found.base_url, found.key, found.key_origin, user)
     with suppress(KeyboardInterrupt):
         asyncio.run(_relayed(service))

@@ -27,6 +27,7 @@ from app.cli.conversation_messages import (
 from app.cli.conversation_records import Record, UnreadableError
 from app.conversation.messages.capture import CLOCKS_APART
 from app.platform.values.fields import ID_PATTERN
+from app.platform.values.ids import composed
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,7 @@ def read_conversations(records: Iterable[Record], *, user_id: str | None, now: d
         except UnreadableError as error:
             unreadable.append(str(error))
             if "session_id" in record.fields:
-                barred.add(str(record.fields["session_id"]))
+                barred.add(composed(str(record.fields["session_id"])))
     whole = []
     left_out: Counter[str] = Counter()
     for session_id, one in found.items():

@@ -17,6 +17,7 @@ from app.conversation.messages.capture import CLOCKS_APART, FIRST_YEAR
 from app.conversation.messages.schemas import MessageCreate
 from app.language.llm.content_parts import read_part
 from app.platform.values.fields import OwnId
+from app.platform.values.ids import composed
 
 ROLES: Final = {
     "user": "user", "human": "user", "assistant": "assistant", "system": "system",
@@ -68,6 +69,11 @@ class Conversation:
     left_out: Counter[str] = field(default_factory=Counter)
     start: datetime | None = None
     by_line: bool = False
+
+    def __post_init__(self) -> None:
+        """Ids in two forms are one, as in the service."""
+        self.session_id = composed(self.session_id)
+        self.user_id = self.user_id and composed(self.user_id)
 
     @property
     def times(self) -> list[datetime]:

@@ -318,7 +318,7 @@ def _metadata(remembered: Remembered) -> tuple[dict[str, Any], str]:
     """Metadata with what has no column here, and the type."""
     metadata = dict(remembered.metadata)
     if app_id := remembered.owner.get("app_id"):
-        metadata[APP_KEY] = app_id
+        metadata[APP_KEY] = composed(app_id)
     categories = list(remembered.categories)
     kind = next((one for one in categories if one in _TYPES), "fact")
     if [one for one in categories if one != kind]:

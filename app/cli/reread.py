@@ -16,6 +16,7 @@ from app.errors import DomainError
 from app.factory import Factory
 from app.language.llm.model_catalogue import RULES
 from app.memory.extraction.reread_service import RereadPlan, RereadService, SessionReread
+from app.platform.values.ids import composed
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 
@@ -70,6 +71,7 @@ async def _reread(
     async with _open(settings) as runtime:
         service = Factory(runtime).get(RereadService)
         ids = [tenant] if tenant else [one async for one in tenant_ids(runtime.database)]
+        user, session = user and composed(user), session and composed(session)
         plans = [await service.plan(one, user, session) for one in ids]
         counts: dict[str, Counter[str]] = {}
         shown: list[SessionReread] = []

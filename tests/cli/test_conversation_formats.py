@@ -80,6 +80,17 @@ class TestShapes:
         ]
         assert sent[1]["name"] == "Ana"
 
+    def test_ids_typed_in_two_forms_are_one(self, tmp_path: Path) -> None:
+        text = lines(
+            line("First.", "Zoe\u0308", client_time="2024-05-02T07:00:00Z", user_id="Zo\u00eb"),
+            line("Second.", "Zo\u00eb", client_time="2024-05-02T08:00:00Z", user_id="Zoe\u0308"),
+        )
+
+        found = read(tmp_path, text)
+
+        assert contents(found) == [["First.", "Second."]]
+        assert found.conversations[0].user_id == "Zo\u00eb"
+
     def test_line_may_be_a_conversation(self, tmp_path: Path) -> None:
         parts = [{"type": "text", "text": "A picture:"}, {"type": "image_url", "image_url": {}}]
         messages = [

@@ -171,10 +171,15 @@ async def test_an_encoded_slash_reaches_no_other_path(client: AsyncClient) -> No
         ("GET", "/users/ana%2Fprofile"),
         ("GET", "/users/ana%2fprofile"),
         ("GET", "/sessions%2Ftalk/messages"),
+        ("POST", "/sessions/talk%2Fapprovals%2Fcall_1"),
+        ("POST", "/sessions/talk%2Fapprovals/call_1"),
     ):
         body = problem(await client.request(method, path), 422, "invalid_request")
         assert "encoded `/`" in body["detail"]
     assert len(await every_page(client, "/sessions/talk/messages")) == 1
+    # An id of a call is the model's, and may hold one.
+    answer = await client.get("/sessions/talk/approvals/a%2Fb")
+    problem(answer, 404, "approval_not_found")
     body = problem(await client.post("/users", json={"user_id": "al/ice"}), 422, "invalid_request")
     assert fields(body) == ["body.user_id"]
     assert "without `/`" in body["errors"][0]["detail"]

@@ -15,6 +15,7 @@ from app.memory.memories.filters import (
     MAX_VALUES,
     InvalidFilterError,
     compile_filters,
+    with_composed_ids,
 )
 
 
@@ -301,3 +302,23 @@ def test_the_text_of_a_caller_is_only_ever_bound(text):
         return
     assert not VOCABULARY.sub("", sql)
     assert [value for value, _ in bound].count(text) == 2
+
+
+def test_ids_that_callers_chose_are_composed_wherever_they_stand_and_nothing_else_is() -> None:
+    typed, stored = "Zoe\u0308", "Zo\u00eb"
+    filters = {
+        "OR": [
+            {"user_id": typed},
+            {"NOT": {"session_id": {"in": [typed, "s"]}}},
+            {"content": {"contains": typed}, "metadata.name": typed},
+        ]
+    }
+
+    assert with_composed_ids(filters) == {
+        "OR": [
+            {"user_id": stored},
+            {"NOT": {"session_id": {"in": [stored, "s"]}}},
+            {"content": {"contains": typed}, "metadata.name": typed},
+        ]
+    }
+    assert with_composed_ids(None) is None

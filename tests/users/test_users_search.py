@@ -57,6 +57,16 @@ async def test_users_are_found_by_the_beginning_of_id_or_name(
     assert [user["user_id"] for user in found] == expected
 
 
+async def test_beginning_is_compared_in_the_form_in_which_ids_are_stored(
+    client: AsyncClient,
+) -> None:
+    ok(await client.post("/users", json={"user_id": "Zoë"}), 201)
+
+    found = ok(await client.get("/users", params={"starts_with": "Zoe\u0308"}))["items"]
+
+    assert [user["user_id"] for user in found] == ["Zoë"]
+
+
 async def test_found_users_are_paged_and_narrowed_like_others(
     client: AsyncClient, people: None
 ) -> None:

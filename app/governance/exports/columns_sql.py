@@ -31,7 +31,7 @@ from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB, TIMESTAMP
 from app.language.ranking.packing import DIMENSION
 from app.platform.values.ids import WANTED, is_own_id
 
-OWN_IDS: Final = frozenset({"user_id", "agent_id", "project_id", "session_id"})
+OWN_IDS: Final = frozenset({"user_id", "agent_id", "project_id", "session_id", "scope_id"})
 """Columns with ids that a caller chose: in another form no path would name them."""
 
 _SMALL, _BIG = 2**15, 2**63

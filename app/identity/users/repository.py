@@ -15,6 +15,7 @@ from app.identity.users.models import User
 from app.platform.database.base import apply_changes
 from app.platform.database.failures import conflicts
 from app.platform.database.keyset import after
+from app.platform.values.ids import composed
 
 _LAST: Final = "\U0010ffff"
 """Sorts behind every other character."""
@@ -22,9 +23,10 @@ _LAST: Final = "\U0010ffff"
 
 def _starts_with(prefix: str) -> ColumnElement[bool]:
     """Whether an id or a name does, as ranges of two indexes: LIKE is not leakproof."""
-    spellings = {prefix, prefix.lower(), prefix.upper(), prefix.title()}
+    own = composed(prefix)
+    spellings = {prefix, own, own.lower(), own.upper(), own.title()}
     return or_(
-        User.user_id.between(prefix, prefix + _LAST),
+        User.user_id.between(own, own + _LAST),
         *(
             and_(
                 User.user_name.bool_op("~>=~")(spelling),

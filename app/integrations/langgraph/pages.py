@@ -189,7 +189,9 @@ _LIST: Final = "saver_checkpoints"
 
 
 def _cursor(step: SaverCheckpoint) -> str:
-    raw = json.dumps([_LIST, step.checkpoint_id, step.session_id, step.namespace])
+    # As it is: written as escapes, the longest names would make a cursor longer than one may be.
+    named = [_LIST, step.checkpoint_id, step.session_id, step.namespace]
+    raw = json.dumps(named, ensure_ascii=False)
     return base64.urlsafe_b64encode(raw.encode()).decode()
 
 

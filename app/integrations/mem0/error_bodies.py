@@ -47,7 +47,10 @@ def error_body(scope: Scope) -> ErrorBody | None:
 
 
 def _missed(served: str) -> ErrorBody:
-    hint = f"mem0's clients are served below {served} here: end the client's host with {served}."
+    hint = (
+        f"mem0's clients are served below {served} where MEMORY_MEM0_API is on: end the client's "
+        f"host with {served}."
+    )
 
     def body(scope: Scope, status: int, detail: str, members: Mapping[str, Any]) -> Answer:
         told = f"{_sentence(detail, members)} {hint}" if status in _MISSED else detail

@@ -16,7 +16,7 @@ from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
 from app.integrations.mem0.errors import InvalidMem0RequestError
 from app.integrations.mem0.ids import own_id
 from app.integrations.mem0.schemas import ENTITY_IDS
-from app.platform.values.ids import composed
+from app.platform.values.ids import WANTED, composed, is_own_id
 
 Filters = Mapping[str, Any]
 
@@ -105,6 +105,8 @@ def ids_alone(filters: Filters | None) -> dict[str, str]:
                 "one value."
             )
         given = composed(given)
+        if not is_own_id(given):
+            raise InvalidMem0RequestError(f"{name} in `filters` of an add: {WANTED}.")
         if ids.setdefault(name, given) != given:
             raise InvalidMem0RequestError(f"{name} is named twice, and differently.")
     return ids

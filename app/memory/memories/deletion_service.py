@@ -12,6 +12,7 @@ import structlog
 
 from app.identity.tenants.access import Access
 from app.memory.memories.duplicates import EXPIRED
+from app.memory.memories.filters import with_composed_ids
 from app.memory.memories.maintenance_repository import MaintenanceRepository
 from app.memory.memories.record_repository import RecordRepository
 from app.memory.memories.repository import MemoryRepository
@@ -173,7 +174,7 @@ class DeleteSelection:
                     "agent_id": self.access.agent_id, "user_id": self.access.user_id,
                 },
                 "equal": dict(self.equal),
-                "filters": self.filters,
+                "filters": with_composed_ids(self.filters),
                 "knowledge": self.knowledge,
                 "hard": self.hard,
                 "reason": self.reason,

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from pydantic import JsonValue
 
@@ -80,6 +80,18 @@ def _storable(value: str, at: str) -> str:
 def _own_id(value: JsonValue, at: str) -> str:
     """The id that a caller chose, in the form in which it is stored. Raises InvalidFilterError."""
     return composed(_string(value, at))
+
+
+def with_composed_ids(filters: Any, *, ids: bool = False) -> Any:
+    """Filters with ids that a caller chose in the form in which they are stored."""
+    if isinstance(filters, Mapping):
+        return {
+            name: with_composed_ids(value, ids=ids or FIELDS.get(name, ("", _ID))[1] is _OWN_ID)
+            for name, value in filters.items()
+        }
+    if isinstance(filters, list):
+        return [with_composed_ids(value, ids=ids) for value in filters]
+    return composed(filters) if ids and isinstance(filters, str) else filters
 
 
 def _number(value: JsonValue, at: str) -> int | float:

@@ -1,14 +1,13 @@
 """Dependencies of routes: a service by its class, the expected version."""
 
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Annotated, Any, Protocol, TypeVar
 from weakref import WeakKeyDictionary
 
 from fastapi import Depends, Header, Request
 from fastapi.routing import APIRoute
 from pydantic import BaseModel
-from starlette.convertors import PathConvertor
 
 from app.errors import UnprocessableError, VersionRequiredError
 from app.platform.http.problems import LONGEST_NAME, MOST_FAULTS
@@ -60,13 +59,16 @@ def refuse_encoded_slash(request: Request) -> None:
     Of `DELETE /v1/users/ana%2Fprofile` nothing is left that tells it from Ana's profile.
     """
     raw = request.scope.get("raw_path") or b""
-    if b"%2f" in raw.lower() and not _whole_rest(request.scope["route"]):
+    if b"%2f" in raw.lower() and not _in_rest_alone(request.scope, raw.lower()):
         raise SlashInIdError(sorted(request.path_params))
 
 
-def _whole_rest(route: APIRoute) -> bool:
-    """Whether a name in the path may hold a `/`."""
-    return any(type(one) is PathConvertor for one in route.param_convertors.values())
+def _in_rest_alone(scope: Mapping[str, Any], raw: bytes) -> bool:
+    """Whether encoded slashes stand in a name alone that takes the rest of the path."""
+    before, takes_rest, _ = scope["route"].path.partition(":path}")
+    depth = before.count("/")
+    parts = raw.removeprefix(scope.get("root_path", "").lower().encode()).split(b"/", depth)
+    return bool(takes_rest) and len(parts) > depth and not any(b"%2f" in one for one in parts[:-1])
 
 
 def refuse_unknown_parameters(request: Request) -> None:

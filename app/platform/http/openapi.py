@@ -43,9 +43,9 @@ _ACTING_USER_SCHEME = {
     "type": "apiKey",
     "in": "header",
     "name": ACTING_USER,
-    "description": "The id of the user you act for, in percent-encoded UTF-8 where it is not ASCII "
-    "or holds a `%`: the request is answered as a key of that "
-    "user's would be. Leave it out to act as the application itself.",
+    "description": "The id of the user you act for, in UTF-8, with all but ASCII letters, digits "
+    "and `. _ : @ | + = ~ -` percent-encoded: the request is answered as a key of that user's "
+    "would be. Leave it out to act as the application itself.",
 }
 
 

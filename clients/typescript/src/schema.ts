@@ -10060,7 +10060,7 @@ export interface components {
             explain?: components["schemas"]["PassageScoreExplained"] | null;
             /**
              * File Id
-             * @description Id of the file it is from; null for a text that was put into the folder by itself.
+             * @description Id of the file it is from; null for a text that was put into the folder on its own.
              */
             file_id: string | null;
             /**
@@ -10193,7 +10193,7 @@ export interface components {
             end_char: number | null;
             /**
              * File Id
-             * @description Id of the file it is from; null for a text that was put into the folder by itself.
+             * @description Id of the file it is from; null for a text that was put into the folder on its own.
              */
             file_id: string | null;
             /**
@@ -14130,7 +14130,7 @@ export interface components {
         UsedPassage: {
             /**
              * File Id
-             * @description Id of the file it is from; null for a text that was put into the folder by itself.
+             * @description Id of the file it is from; null for a text that was put into the folder on its own.
              */
             file_id: string | null;
             /**

@@ -29,8 +29,11 @@ export function Feedback({ memory }: { memory: Memory }) {
   const [round, setRound] = useState(0);
   const act = async () => {
     await send("POST", address, { rating: giving, ...(comment.trim() ? { comment } : {}) });
-    setComment("");
     setRound(round + 1);
+  };
+  const close = () => {
+    setGiving(null);
+    setComment("");
   };
   return (
     <>
@@ -55,7 +58,7 @@ export function Feedback({ memory }: { memory: Memory }) {
         ]}
       />
       {giving && (
-        <Dialog title={`${t("feedback")}: ${t(giving)}`} action={t("save")} act={act} close={() => setGiving(null)}>
+        <Dialog title={`${t("feedback")}: ${t(giving)}`} action={t("save")} act={act} close={close}>
           <p>{t("feedback_text")}</p>
           <label>
             {t("comment")}
