@@ -136,8 +136,14 @@ async def test_figures_are_shown_by_agent_and_of_one_agent(
 
 @pytest.mark.parametrize("agents", [MOST_AGENTS, MOST_AGENTS + 1])
 async def test_the_busiest_agents_are_shown(
-    client: AsyncClient, runtime: Runtime, acme: Caller, agents: int
+    client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str, agents: int
 ) -> None:
+    await execute(
+        dsn,
+        "INSERT INTO agents (tenant_id, agent_id, agent_name) "
+        "SELECT $1, 'agent-' || n, 'An agent' FROM generate_series(1, $2::int) AS n",
+        acme.tenant_id, agents,
+    )  # fmt: skip
     async with runtime.database.begin(acme.tenant_id) as db:
         await DailyCountRepository(db, acme.tenant_id).replace(
             utc_today(),
