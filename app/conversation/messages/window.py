@@ -256,13 +256,14 @@ def cut(
     ceiling = min([current, *groups.open])
     limit = int(policy.flush * policy.budget_tokens / scale) - overhead
     start = _border(messages, groups, min(wanted, ceiling), ceiling, after, limit)
-    if wanted > current == ceiling and (
-        (force and start == 0)
-        or policy.exceeded(round(scale * (overhead + after[start])), len(messages) - start)
-    ):
+    # Where nothing leaves, as only a request that has left before would, all of it stays.
+    left = start if leaving_of(window, start).frees else 0
+    over = policy.exceeded(round(scale * (overhead + after[left])), len(messages) - left)
+    forced = force and left == 0 and wanted > current
+    if ceiling == current and wanted > left and (forced or over):
         beside_request = max(0, budget - messages[current].tokens)
         wanted = max(wanted, _first_fitting(after, 0, beside_request))
-        start = _step_border(groups, start, wanted)
+        start = _step_border(window, groups, start, wanted)
     leaving = leaving_of(window, start)
     if leaving.frees:
         last = messages[start - 1].sequence_no
@@ -370,12 +371,15 @@ def _border(
     return next((border for border in borders if border >= wanted), borders[-1])
 
 
-def _step_border(groups: Groups, start: int, wanted: int) -> int:
-    """The border to cut at after `start`: the newest step and calls that wait stay."""
+def _step_border(window: Window, groups: Groups, start: int, wanted: int) -> int:
+    """The border to cut at after `start`: something leaves; the newest step and calls that wait
+    stay.
+    """
     borders = groups.borders()
     ceiling = min([borders[-2], *groups.open])
     within = [border for border in borders if start <= border <= ceiling]
-    return next((border for border in within if border >= wanted), within[-1])
+    enough = (border for border in within if border >= wanted)
+    return next((one for one in enough if leaving_of(window, one).frees), within[-1])
 
 
 class ToolMessage(Protocol):

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import combinations
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from app.conversation.messages.window import (
@@ -257,6 +257,30 @@ def test_a_cut_parts_nothing_and_loses_nothing(
         assert (found.evict_to_seq, left) == (None, [])
 
 
+# Where a cut at the request would take nothing that is still there, or has no border.
+@example(
+    window(
+        said("user", 4), said("user", 4), said("assistant", 33), said("assistant", 60), pointer=1
+    ),
+    WindowPolicy(budget_tokens=100, flush=1.0, evict_fraction=1.0, keep_messages=1),
+    0, 1.0,
+)  # fmt: skip
+@example(
+    window(
+        said("assistant", 4, calls="a"), *[said("user", 4)] * 14, said("tool", 4, answers="a"),
+        said("assistant", 37), instructions_tokens=0,
+    ),
+    WindowPolicy(budget_tokens=100, flush=1.0, evict_fraction=0.5, keep_messages=3),
+    0, 1.0,
+)  # fmt: skip
+@example(
+    window(
+        said("user", 43), said("system", 4), *[said("user", 4)] * 4, pointer=1,
+        instructions_tokens=4,
+    ),
+    WindowPolicy(budget_tokens=281, flush=0.75, evict_fraction=0.25, keep_messages=4),
+    106, 1.25,
+)  # fmt: skip
 @given(conversations(), POLICIES, st.integers(0, 2000), st.sampled_from([1.0, 1.25]))
 def test_above_the_threshold_a_cut_is_made_wherever_one_can_be(
     whole: Window, policy: WindowPolicy, overhead: int, scale: float
