@@ -4989,7 +4989,7 @@ export interface components {
             event_type: "memory.added" | "memory.updated" | "memory.superseded" | "memory.deleted" | "memory.rejected" | "extraction.failed" | "session.compacted" | "job.dead" | "webhook.test";
             /**
              * Next Attempt At
-             * @description When it is tried next; null if it is not.
+             * @description When it is tried next; null when it will not be tried again.
              */
             next_attempt_at: string | null;
             /**
@@ -11438,7 +11438,7 @@ export interface components {
             known_from: string;
             /**
              * Known To
-             * @description Until when this version was what is known; null if it is.
+             * @description Until when this version was what is known; null while it still is.
              */
             known_to: string | null;
             /**
