@@ -249,6 +249,7 @@ def _print_key(created: KeyCreated) -> None:
             "key id": created.key_id,
             "scopes": ", ".join(created.scopes),
             "expires": created.expires_at or "never",
+            **({"its ids begin with": created.id_prefix} if created.id_prefix else {}),
             "key": created.key,
         }
     )

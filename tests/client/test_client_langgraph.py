@@ -9,6 +9,7 @@ import time
 from collections import Counter
 from collections.abc import AsyncIterator
 from typing import Annotated, Any, TypedDict
+from uuid import uuid4
 
 import httpx
 import pytest
@@ -309,6 +310,23 @@ class TestSaver:
             stored = await self.put(anas, at("ana:trip"), {"a": [1]})
             assert (await anas.aget_tuple(stored)) is not None
             assert [one async for one in anas.alist(at("bobs"))] == []
+
+    async def test_key_of_a_name_that_is_not_ascii_has_threads(
+        self, app: FastAPI, runtime: Runtime, acme: Caller
+    ) -> None:
+        key = await make_key(runtime, acme.tenant_id, "write", user_id="张三")
+        http = httpx.AsyncClient(transport=Recorded(app))
+        async with AsyncMemory("http://test", key.key, http_client=http) as own:
+            saver = KeMemSaver(own, user_id=KEY_USER)
+            thread = f"{key.id_prefix}{uuid4()}"
+            stored = await self.put(saver, at(thread), {"a": [1]})
+
+            assert (await saver.aget_tuple(stored)) is not None
+            assert (await own.append(thread, "你好。")).created == 1
+            for other in ("张三:旅行", "trip"):
+                with pytest.raises(ApiError) as refused:
+                    await self.put(saver, at(other), {"a": [1]})
+                assert refused.value.code == "id_not_allowed"
 
     async def test_missing_user_is_said_when_the_saver_is_built(self, memory: AsyncMemory) -> None:
         for user_id in (None, ""):

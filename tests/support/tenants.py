@@ -15,6 +15,7 @@ class Caller:
     tenant_id: str
     key: str
     key_id: str
+    id_prefix: str | None = None
 
 
 def tenants(runtime: Runtime) -> TenantService:
@@ -45,4 +46,4 @@ async def make_key(
     )
     created = await tenants(runtime).add_key(tenant_id, body)
     assert created.key is not None
-    return Caller(tenant_id, created.key, created.key_id)
+    return Caller(tenant_id, created.key, created.key_id, created.id_prefix)

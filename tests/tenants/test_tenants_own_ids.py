@@ -26,31 +26,40 @@ MINE = "ana:mine"
 """A session of the caller."""
 
 
-async def create(client: AsyncClient, way: str, chosen: str | None) -> Response:
-    """A request of ana that makes something with the chosen id, or lets the service choose."""
+async def create(
+    client: AsyncClient,
+    way: str,
+    chosen: str | None,
+    *,
+    user_id: str = "ana",
+    session_id: str = MINE,
+) -> Response:
+    """A user's request that makes something with the chosen id, or lets the service choose."""
     named = {} if chosen is None else {FIELDS[way]: chosen}
     memory = {"messages": SAID["content"], "infer": False, "scope": "session"}
     bodies: Mapping[str, tuple[str, dict[str, Any]]] = {
         "session": ("/sessions", named),
         "append": (f"/sessions/{chosen}/messages", {"messages": [SAID]}),
         "memory": ("/memories", memory | named),
-        "fork": (f"/sessions/{MINE}/fork", named),
-        "copy": (f"/sessions/{MINE}/saver/copy", {"target_session_id": chosen}),
-        "message": (f"/sessions/{MINE}/messages", {"messages": [SAID | named]}),
+        "fork": (f"/sessions/{session_id}/fork", named),
+        "copy": (f"/sessions/{session_id}/saver/copy", {"target_session_id": chosen}),
+        "message": (f"/sessions/{session_id}/messages", {"messages": [SAID | named]}),
         "block": ("/blocks", {"label": "plan", "value": "v"} | named),
         "folder": ("/folders", {"folder_name": "f", "scope": "user"} | named),
         "project": ("/projects", {"project_name": "p"} | named),
     }
     if way == "saver":
         return await client.put(
-            f"/sessions/{chosen}/saver/checkpoints/c2", json=checkpoint(user_id="ana")
+            f"/sessions/{chosen}/saver/checkpoints/c2", json=checkpoint(user_id=user_id)
         )
     path, body = bodies[way]
-    return await client.post(path, json=body | ({} if way in {"fork", "copy"} else owner(way)))
+    return await client.post(
+        path, json=body | ({} if way in {"fork", "copy"} else owner(way, user_id))
+    )
 
 
-def owner(way: str) -> dict[str, str]:
-    return {"owner_id": "ana"} if way == "project" else {"user_id": "ana"}
+def owner(way: str, user_id: str) -> dict[str, str]:
+    return {"owner_id": user_id} if way == "project" else {"user_id": user_id}
 
 
 @asynccontextmanager
@@ -134,6 +143,40 @@ async def test_ids_that_the_middleware_derives_are_allowed(
         ok(await create(ana, "message", derived), 201)
         for other in (derived[:-1], f"{derived}0", f"lc-{'0A' * 12}-{'1b' * 12}"):
             problem(await create(ana, "message", other), 403, "id_not_allowed")
+
+
+@pytest.mark.parametrize("way", FIELDS)
+async def test_key_of_a_name_that_is_not_ascii_chooses_ids_of_every_kind(
+    app: FastAPI, runtime: Runtime, acme: Caller, client: AsyncClient, way: str
+) -> None:
+    keys = [
+        await make_key(runtime, acme.tenant_id, "write", user_id=one) for one in ("张三", "李四")
+    ]
+    prefix, others = (one.id_prefix for one in keys)
+    assert prefix is not None
+    assert (await client.get("/keys")).json()["items"][1]["id_prefix"] == prefix
+    mine = f"{prefix}mine"
+    async with client_of(app, keys[0].key) as caller:
+        ok(await caller.post(f"/sessions/{mine}/messages", json={"messages": [SAID]}), 201)
+        ok(
+            await caller.put(
+                f"/sessions/{mine}/saver/checkpoints/c1", json=checkpoint(user_id="张三")
+            )
+        )
+        taken = f"{others}taken"
+        async with client_of(app, keys[1].key) as other:
+            theirs = f"{others}mine"
+            ok(await other.post(f"/sessions/{theirs}/messages", json={"messages": [SAID]}), 201)
+            saved = checkpoint(user_id="李四")
+            ok(await other.put(f"/sessions/{theirs}/saver/checkpoints/c1", json=saved))
+            made = await create(other, way, taken, user_id="李四", session_id=theirs)
+            assert made.is_success, made.text
+
+        for chosen in (taken, f"{others}free", f"{prefix}a:b", "trip"):
+            refused = await create(caller, way, chosen, user_id="张三", session_id=mine)
+            assert problem(refused, 403, "id_not_allowed")["prefix"] == prefix
+        made = await create(caller, way, f"{prefix}trip", user_id="张三", session_id=mine)
+        assert made.is_success, made.text
 
 
 class TestUsers:

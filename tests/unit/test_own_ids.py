@@ -1,9 +1,12 @@
 """Ids that a bound key may choose."""
 
+from uuid import UUID
+
 import pytest
 
 from app.errors import IdNotAllowedError
-from app.identity.tenants.access import Access, own_prefix
+from app.identity.tenants.access import Access, own_prefix, plain_prefix
+from app.platform.values.ids import LONGEST
 
 ANA = Access("t", user_id="ana", own_prefix=own_prefix("ana", None))
 SUPPORT = Access("t", agent_id="support", own_prefix=own_prefix(None, "support"))
@@ -49,3 +52,37 @@ def test_user_that_the_key_is_bound_to_is_its_own() -> None:
 
 def test_key_of_both_chooses_under_the_user() -> None:
     assert own_prefix("ana", "support") == "ana:"
+
+
+@pytest.mark.parametrize("name", ["张三", "José", "山田 太郎", "-ana", "a b", "x" * LONGEST])
+def test_name_that_not_every_id_can_hold_has_a_hash_as_a_second_prefix(name: str) -> None:
+    named = own_prefix(name, None)
+    assert named is not None
+    plain = plain_prefix(named)
+    access = Access("t", user_id=name, own_prefix=named)
+
+    assert plain == plain_prefix(named) != plain_prefix(f"{name}~")
+    assert plain.isascii()
+    assert len(plain) + len(str(UUID(int=0))) <= LONGEST
+    for value in (f"{named}旅行", f"{plain}{UUID(int=0)}", f"{plain}a=b"):
+        access.refuse_choice("message_id", value)
+    for other in ("trip", plain, f"{plain}a:b", f"{plain}a~b", f"x{plain}a", plain_prefix("李四:")):
+        with pytest.raises(IdNotAllowedError) as refused:
+            access.refuse_choice("message_id", other)
+        assert refused.value.members["prefix"] == plain
+
+
+def test_prefix_of_a_plain_name_has_no_second_form() -> None:
+    longest = "x" * (LONGEST - 2)
+    assert plain_prefix("ana:") == "ana:"
+    assert plain_prefix(f"{longest}:") == f"{longest}:"
+    assert plain_prefix(f"{longest}x:") != f"{longest}x:"
+
+
+def test_no_name_makes_the_hash_of_another_its_prefix() -> None:
+    plain = plain_prefix("张三:")
+    for name in (plain, plain[:-1], f"{plain}a", "张三~", "张", "ana"):
+        for named in (own_prefix(name, None), own_prefix(None, name)):
+            assert named is not None
+            with pytest.raises(IdNotAllowedError):
+                Access("t", user_id=name, own_prefix=named).refuse_choice("x", f"{plain}trip")

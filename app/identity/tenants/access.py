@@ -7,11 +7,15 @@ a user, or act for one in a single request: to everybody else the two are the sa
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from hashlib import sha256
+from typing import Any, Final
 
 from app.errors import IdNotAllowedError
+from app.platform.values.ids import LONGEST, PLAIN
 
 _REST = re.compile(r"[^:~]+")
+_HASH_DIGITS: Final = 24
+"""With the two characters around it the hash leaves room for a UUID."""
 
 SCOPES = ("read", "write", "admin", "operator")
 
@@ -55,11 +59,15 @@ class Access:
             IdNotAllowedError: the id is not the key's to choose.
 
         """
-        prefix = self.own_prefix
-        if prefix is None or value is None or (field == "user_id" and f"{value}:" == prefix):
+        named = self.own_prefix
+        if named is None or value is None or (field == "user_id" and f"{value}:" == named):
             return
-        if not (value.startswith(prefix) and _REST.fullmatch(value, len(prefix))):
-            raise IdNotAllowedError(field, prefix)
+        plain = plain_prefix(named)
+        if not any(
+            value.startswith(prefix) and _REST.fullmatch(value, len(prefix))
+            for prefix in (named, plain)
+        ):
+            raise IdNotAllowedError(field, plain)
 
 
 def own_prefix(user_id: str | None, agent_id: str | None) -> str | None:
@@ -70,6 +78,18 @@ def own_prefix(user_id: str | None, agent_id: str | None) -> str | None:
     if user_id is not None:
         return f"{user_id}:"
     return None if agent_id is None else f"{agent_id}~"
+
+
+def plain_prefix(named: str) -> str:
+    """A prefix of the same key under which every kind of id can be chosen.
+
+    It is `named` itself if that is ASCII and leaves room behind it; else a hash of it, the same at
+    all times. A hash ends with `=`, and nothing behind any prefix has `:` or `~`: an id is under
+    one of the two forms at most, so that the hash of one key is no prefix of another.
+    """
+    if PLAIN.fullmatch(named) and len(named) < LONGEST:
+        return named
+    return f"u{sha256(named.encode()).hexdigest()[:_HASH_DIGITS]}="
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from sqlalchemy import CheckConstraint, ForeignKey, Index, LargeBinary, SmallInt
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB
 from sqlalchemy.orm import Mapped, mapped_column
 
+from app.identity.tenants.access import own_prefix, plain_prefix
 from app.platform.database.base import Base, Id, TenantOwned, Timed
 
 
@@ -50,6 +51,12 @@ class ApiKey(TenantOwned, Base):
     last_used_at: Mapped[datetime | None]
     creator: Mapped[str | None] = mapped_column(Id)
     create_time: Mapped[datetime] = mapped_column(server_default=text("now()"))
+
+    @property
+    def id_prefix(self) -> str | None:
+        """What ids begin with that the key chooses; None if it may choose any."""
+        named = own_prefix(self.user_id, self.agent_id)
+        return None if named is None else plain_prefix(named)
 
 
 class SignInCode(TenantOwned, Base):

@@ -183,6 +183,9 @@ class KeyRead(ReadSchema):
     scopes: list[ScopeName]
     agent_id: str | None
     user_id: str | None
+    id_prefix: str | None = Field(
+        description="What ids begin with that the key chooses; null if it is bound to nobody."
+    )
     expires_at: Timestamp | None
     revoked_at: Timestamp | None
     last_used_at: Timestamp | None = Field(description="To within some seconds.")

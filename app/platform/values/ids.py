@@ -17,7 +17,8 @@ WANTED: Final = (
     "invisible characters; not `*`, and not dots alone"
 )
 
-_PLAIN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@|+=~-]*")
+PLAIN: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@|+=~-]*")
+"""An id of ASCII alone, as messages and blocks have it."""
 
 _UNSEEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\ufffd"
@@ -57,7 +58,7 @@ def is_own_id(text: str) -> bool:
     """Whether a caller may choose this id, as it is."""
     if not 1 <= len(text) <= LONGEST:
         return False
-    if _PLAIN.fullmatch(text):
+    if PLAIN.fullmatch(text):
         return True
     return (
         # Of separators only the space is printable; unassigned characters, surrogates, private

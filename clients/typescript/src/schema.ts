@@ -7499,6 +7499,11 @@ export interface components {
              */
             expires_at: string | null;
             /**
+             * Id Prefix
+             * @description What ids begin with that the key chooses; null if it is bound to nobody.
+             */
+            id_prefix: string | null;
+            /**
              * Key
              * @description The key itself, shown once; null when an idempotent request is repeated.
              */
@@ -7557,6 +7562,11 @@ export interface components {
              * @description When it stops working; null for never.
              */
             expires_at: string | null;
+            /**
+             * Id Prefix
+             * @description What ids begin with that the key chooses; null if it is bound to nobody.
+             */
+            id_prefix: string | null;
             /**
              * Key Id
              * @description Id of the key; not the key itself.
