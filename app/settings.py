@@ -41,7 +41,7 @@ def _whole_address(address: str) -> str:
     except ValueError:
         whole = False
     # The parser removes what it cannot use; the client sends it.
-    if not whole or any(not one.isprintable() or one.isspace() for one in address):
+    if not whole or any(not char.isprintable() or char.isspace() for char in address):
         msg = (
             "write a whole address, such as http://localhost:11434/v1 or https://api.openai.com/v1"
         )

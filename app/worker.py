@@ -144,7 +144,7 @@ def worker_of(
     handlers = handlers_of(Factory(runtime))
     return Worker(
         runtime.database,
-        {kind: one for kind, one in handlers.items() if kind not in without},
+        {kind: handler for kind, handler in handlers.items() if kind not in without},
         name=f"{socket.gethostname()}:{os.getpid()}",
         limits=limits
         or WorkerLimits(

@@ -93,7 +93,9 @@ def _answering_at(address: str, recorded: list[RunningService]) -> RunningServic
     """The service that runs at the address; names of the loopback interface are alike."""
     running = [record for record in recorded if record.is_running]
     alike = [record for record in running if record.base_url == address]
-    return next(iter(alike or [one for one in running if _is_alike(one.base_url, address)]), None)
+    return next(
+        iter(alike or [record for record in running if _is_alike(record.base_url, address)]), None
+    )
 
 
 def _is_alike(one: str, other: str) -> bool:

@@ -136,7 +136,7 @@ def _unpriced(usage: Usage) -> list[str]:
     """Chat models without a price: those to be asked, and those that an agent's config names."""
     models = usage.models
     asked = (models.extraction, models.reconciliation, models.profile, models.summary)
-    names = {one.model for one in asked if one is not None and one.price is None}
+    names = {purpose.model for purpose in asked if purpose is not None and purpose.price is None}
     return sorted(names | {row.model for row in _limited(usage.results) if row.cost is None})
 
 

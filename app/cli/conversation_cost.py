@@ -127,8 +127,8 @@ async def estimate_of(
             reconciliation += user.reconciliation(statements)
             user.add(statements)
         shown = sum(
-            message_tokens(counter, content=one.content, content_parts=one.content_parts)
-            for one in messages
+            message_tokens(counter, content=message.content, content_parts=message.content_parts)
+            for message in messages
         )
         if shown >= window_tokens:
             calls = math.ceil(len(messages) / MOST_MESSAGES)
@@ -144,9 +144,9 @@ async def estimate_of(
     }
     return Estimate(
         {
-            work: one
-            for work, one in asked.items()
-            if one.calls and getattr(models, work) is not None
+            work: price
+            for work, price in asked.items()
+            if price.calls and getattr(models, work) is not None
         }
     )
 

@@ -66,34 +66,38 @@ def read_conversations(records: Iterable[Record], *, user_id: str | None, now: d
                 barred.add(composed(str(record.fields["session_id"])))
     whole = []
     left_out: Counter[str] = Counter()
-    for session_id, one in found.items():
-        one.user_id = one.user_id or user_id
-        one.put_in_order()
+    for session_id, conversation in found.items():
+        conversation.user_id = conversation.user_id or user_id
+        conversation.put_in_order()
         try:
-            one.to_append()
+            conversation.to_append()
         except UnreadableError as error:
             unreadable.append(str(error))
             continue
         if session_id not in barred:
-            left_out += one.left_out
-            whole += [one] if one.messages else []
-    whole.sort(key=lambda one: min(one.times, default=now + CLOCKS_APART))
+            left_out += conversation.left_out
+            whole += [conversation] if conversation.messages else []
+    whole.sort(key=lambda conversation: min(conversation.times, default=now + CLOCKS_APART))
     return Reading(whole, unreadable, left_out)
 
 
-def _put(found: dict[str, Conversation], one: Conversation) -> None:
+def _put(found: dict[str, Conversation], conversation: Conversation) -> None:
     """Raises UnreadableError."""
-    before = found.setdefault(one.session_id, one)
-    if before is one:
+    before = found.setdefault(conversation.session_id, conversation)
+    if before is conversation:
         return
-    before.user_id = before.user_id or one.user_id
-    if one.user_id not in {None, before.user_id}:
-        raise UnreadableError(one.place, f"the session is another user's in {before.place}")
-    if before.by_line and one.by_line:
-        before.messages += one.messages
-        before.left_out += one.left_out
-    elif before.messages != one.messages:
-        raise UnreadableError(one.place, f"the session says something else in {before.place}")
+    before.user_id = before.user_id or conversation.user_id
+    if conversation.user_id not in {None, before.user_id}:
+        raise UnreadableError(
+            conversation.place, f"the session is another user's in {before.place}"
+        )
+    if before.by_line and conversation.by_line:
+        before.messages += conversation.messages
+        before.left_out += conversation.left_out
+    elif before.messages != conversation.messages:
+        raise UnreadableError(
+            conversation.place, f"the session says something else in {before.place}"
+        )
 
 
 def _conversation(record: Record, now: datetime) -> Conversation:
@@ -163,7 +167,7 @@ def _of_chatgpt(record: Record, now: datetime) -> Conversation:
     leaf = fields.get("current_node")
     branch = _branch(nodes, leaf if str(leaf) in nodes else next(reversed(nodes), None), "parent")
     start = time_of(fields, "create_time", place, now)
-    said_in = [sum(1 for one in part if one.get("message")) for part in (nodes.values(), branch)]
+    said_in = [sum(1 for node in part if node.get("message")) for part in (nodes.values(), branch)]
     conversation.left_out["another branch"] = said_in[0] - said_in[1]
     for message in (child(node, "message", place) for node in branch):
         at = f"{place}, message {message.get('id')}"
@@ -192,8 +196,8 @@ def _of_claude(record: Record, now: datetime) -> Conversation:
     conversation = Conversation(_own_id("claude", fields.get("uuid"), place), place)
     given = objects(fields, "chat_messages", place)
     branch: Sequence[Mapping[str, Any]] = given
-    if given and all(one.get("parent_message_uuid") for one in given):
-        nodes = {one.get("uuid"): one for one in given}
+    if given and all(message.get("parent_message_uuid") for message in given):
+        nodes = {message.get("uuid"): message for message in given}
         leaf = fields.get("current_leaf_message_uuid")
         branch = _branch(
             nodes, leaf if str(leaf) in nodes else given[-1].get("uuid"), "parent_message_uuid"

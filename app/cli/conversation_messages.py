@@ -78,7 +78,7 @@ class Conversation:
     @property
     def times(self) -> list[datetime]:
         """When its messages were said, as far as the file says."""
-        return [one.said_at for one in self.messages if one.said_at is not None]
+        return [message.said_at for message in self.messages if message.said_at is not None]
 
     def put_in_order(self) -> None:
         """Sort messages that were lines, and give each a key and a time.
@@ -87,7 +87,9 @@ class Conversation:
         made of what the file says of the message alone, so that others before it do not change it.
         """
         if self.by_line and len(self.times) == len(self.messages):
-            self.messages.sort(key=lambda one: one.said_at or datetime.max.replace(tzinfo=UTC))
+            self.messages.sort(
+                key=lambda message: message.said_at or datetime.max.replace(tzinfo=UTC)
+            )
         last = self.start
         equals: Counter[str] = Counter()
         for number, message in enumerate(self.messages):
@@ -111,18 +113,18 @@ class Conversation:
         if self.user_id is not None:
             check(_ID.validate_python, self.user_id, f"{self.place}, user_id")
         sent: dict[str, dict[str, Any]] = {}
-        for one in self.messages:
-            key = digest(f"{self.session_id}\0{one.key}")
+        for spoken in self.messages:
+            key = digest(f"{self.session_id}\0{spoken.key}")
             message = {
-                "message_id": one.message_id or f"imported-{key}",
-                "role": one.role,
-                "content": one.parts or one.content,
-                "name": one.name,
-                "metadata": {"client_time": one.said_at.isoformat()} if one.said_at else {},
+                "message_id": spoken.message_id or f"imported-{key}",
+                "role": spoken.role,
+                "content": spoken.parts or spoken.content,
+                "name": spoken.name,
+                "metadata": {"client_time": spoken.said_at.isoformat()} if spoken.said_at else {},
             }
-            check(MessageCreate.model_validate, message, one.place)
+            check(MessageCreate.model_validate, message, spoken.place)
             if message["message_id"] in sent:
-                raise UnreadableError(one.place, "its message_id is there twice")
+                raise UnreadableError(spoken.place, "its message_id is there twice")
             sent[str(message["message_id"])] = message
         return list(sent.values())
 
@@ -145,7 +147,7 @@ def parts_of(content: Any) -> list[dict[str, Any]] | None:
 
     Exports of ChatGPT name a type of their own and say where the data are.
     """
-    found = [_part(one) for one in content] if isinstance(content, list) else []
+    found = [_part(part) for part in content] if isinstance(content, list) else []
     shown = [part for part in found if not read_part(part).is_for_model]
     return shown if any(not read_part(part).is_said for part in shown) else None
 
@@ -153,22 +155,22 @@ def parts_of(content: Any) -> list[dict[str, Any]] | None:
 def file_parts(fields: Mapping[str, Any]) -> list[dict[str, Any]]:
     """The files that an export of Claude names beside a message."""
     named = [*(fields.get("attachments") or ()), *(fields.get("files") or ())]
-    names = (one.get("file_name") for one in named if isinstance(one, dict))
+    names = (file.get("file_name") for file in named if isinstance(file, dict))
     return [
         {"type": "file", "filename": _storable(name)} for name in names if isinstance(name, str)
     ]
 
 
-def _part(one: Any) -> dict[str, Any]:
-    if not isinstance(one, dict):
-        return {"type": "text", "text": _storable(one if isinstance(one, str) else "")}
-    kind = one.get("type") or one.get("content_type") or "text"
+def _part(part: Any) -> dict[str, Any]:
+    if not isinstance(part, dict):
+        return {"type": "text", "text": _storable(part if isinstance(part, str) else "")}
+    kind = part.get("type") or part.get("content_type") or "text"
     if kind in TEXTS:
-        return {"type": "text", "text": _storable(str(one.get("text") or ""))}
-    if "type" in one or not _is_text(one.get("asset_pointer")):
-        return one
+        return {"type": "text", "text": _storable(str(part.get("text") or ""))}
+    if "type" in part or not _is_text(part.get("asset_pointer")):
+        return part
     kind = next((known for known in ("image", "audio") if known in kind), kind)
-    return {"type": kind, "file_id": one["asset_pointer"]}
+    return {"type": kind, "file_id": part["asset_pointer"]}
 
 
 def _is_text(value: Any) -> bool:
@@ -192,7 +194,7 @@ def role_of(fields: Mapping[str, Any], name: str, place: str) -> str:
 def objects(fields: Mapping[str, Any], name: str, place: str) -> list[dict[str, Any]]:
     """Raises UnreadableError."""
     value = fields[name]
-    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+    if not isinstance(value, list) or not all(isinstance(item, dict) for item in value):
         raise UnreadableError(place, f"{name} is no list of objects")
     return value
 
@@ -248,6 +250,6 @@ def check(validate: Any, value: Any, place: str) -> None:
         validate(value)
     except ValidationError as error:
         [fault, *_] = error.errors(include_input=False, include_url=False)
-        where = " ".join(str(one) for one in fault["loc"])
+        where = " ".join(str(part) for part in fault["loc"])
         reason = fault["msg"].removeprefix("Value error, ")
         raise UnreadableError(place, f"{where} {reason}".strip()) from error

@@ -67,13 +67,15 @@ def tell_plan(plan: ImportPlan, *, as_json: bool) -> None:
     """Print it."""
     reading = plan.reading
     conversations = reading.conversations
-    times = [time for one in conversations for time in one.times]
-    users = sorted({one.user_id or "" for one in conversations})
-    messages = Counter(said.role for one in conversations for said in one.messages)
+    times = [time for conversation in conversations for time in conversation.times]
+    users = sorted({conversation.user_id or "" for conversation in conversations})
+    messages = Counter(
+        said.role for conversation in conversations for said in conversation.messages
+    )
     counted: dict[str, Any] = {
         "conversations": len(conversations),
         "messages": messages.total(),
-        "users": [one or None for one in users],
+        "users": [user or None for user in users],
         "first": min(times, default=None),
         "last": max(times, default=None),
         "without_time": messages.total() - len(times),
@@ -89,7 +91,7 @@ def tell_plan(plan: ImportPlan, *, as_json: bool) -> None:
             "conversations": f"{len(conversations):,}",
             "messages": f"{messages.total():,}"
             + "".join(f", {count:,} {role}" for role, count in sorted(messages.items())),
-            "users": ", ".join(one or "that of the key" for one in users[:10]) + more,
+            "users": ", ".join(user or "that of the key" for user in users[:10]) + more,
             "from": counted["first"],
             "to": counted["last"],
             "without a time": f"{counted['without_time']:,}",
@@ -104,9 +106,9 @@ def tell_plan(plan: ImportPlan, *, as_json: bool) -> None:
 def _capacity_lines(plan: ImportPlan) -> dict[str, str]:
     """How many users probably tell more than is kept of one; nothing where none does."""
     said = Counter(
-        one.user_id
-        for one in plan.reading.conversations
-        for message in one.messages
+        conversation.user_id
+        for conversation in plan.reading.conversations
+        for message in conversation.messages
         if message.role == "user"
     )
     over = sum(STATEMENTS * messages > plan.max_facts > 0 for messages in said.values())
@@ -144,9 +146,13 @@ def _cost_lines(plan: ImportPlan) -> dict[str, Any]:
     if not cost["by_work"]:
         return {"cost": "none: no model is asked"}
     money = cost["money"]
-    works = ", ".join(f"{one['calls']:,} {work}" for work, one in cost["by_work"].items())
+    works = ", ".join(
+        f"{cost_of_work['calls']:,} {work}" for work, cost_of_work in cost["by_work"].items()
+    )
     return {
-        "models": ", ".join(sorted({one["model"] for one in cost["by_work"].values()})),
+        "models": ", ".join(
+            sorted({cost_of_work["model"] for cost_of_work in cost["by_work"].values()})
+        ),
         "calls": f"about {cost['calls']:,}: {works}",
         "tokens": f"about {cost['input_tokens']:,} read and {cost['output_tokens']:,} written",
         "money": "not known: MEMORY_MODEL_PRICES of the service lacks a price"

@@ -60,8 +60,8 @@ def search_fields(given: list[str], mode: str | None) -> dict[str, Any]:
 def fields_given(option: str, given: list[str], own: Collection[str]) -> dict[str, Any]:
     """What `option` says as KEY=JSON, once each; none of `own`, which the evaluation says."""
     fields: dict[str, Any] = {}
-    for one in given:
-        name, _, value = one.partition("=")
+    for field in given:
+        name, _, value = field.partition("=")
         if name in own or name in fields:
             fail(
                 f"{option} {name}: the evaluation says that itself, or it is there twice.",
@@ -80,7 +80,7 @@ def fields_given(option: str, given: list[str], own: Collection[str]) -> dict[st
 
 def listed(text: str | None) -> list[str]:
     """What is separated by commas, without what is blank."""
-    return [one.strip() for one in (text or "").split(",") if one.strip()]
+    return [part.strip() for part in (text or "").split(",") if part.strip()]
 
 
 def context_wishes(

@@ -65,7 +65,7 @@ def export_command(
 
     The file is there when it is whole, and not before. It holds what people said: keep it safe.
     """
-    if sum(one is not None for one in (user, agent, project)) > 1:
+    if sum(owner is not None for owner in (user, agent, project)) > 1:
         fail("Name a user, an agent or a project, or none of them for everything.", code=UNUSABLE)
     if out.exists() and not force:
         fail(f"{out} is there already: name another file, or add --force.", code=UNUSABLE)

@@ -89,10 +89,10 @@ def _details(error: ApiError) -> str:
         f"{' '.join(fault['location'][1:])}: {fault['detail']}"
         for fault in problem.get("errors") or ()
     ] + [
-        f"{one['type']} {' '.join(map(str, one['key'].values()))}: {one['detail']}"
-        for one in problem.get("conflicts") or ()
+        f"{conflict['type']} {' '.join(map(str, conflict['key'].values()))}: {conflict['detail']}"
+        for conflict in problem.get("conflicts") or ()
     ]
-    return "".join(f"\n  {one}" for one in told[:10])
+    return "".join(f"\n  {line}" for line in told[:10])
 
 
 def checked(file: Path) -> int:
@@ -140,6 +140,7 @@ def _tell(done: Imported, *, as_json: bool) -> None:
     )
     would = "would be " if done.dry_run else ""
     err.print(f"{new:,} rows {would}written, {same:,} were there, {left:,} left as they are.")
-    for one in done.conflicts[:10]:
-        told = f"{one['type']} {' '.join(map(str, one['key'].values()))}: {one['detail']}"
+    for conflict in done.conflicts[:10]:
+        key = " ".join(map(str, conflict["key"].values()))
+        told = f"{conflict['type']} {key}: {conflict['detail']}"
         err.print(f"  {told}", markup=False)

@@ -143,19 +143,21 @@ def _import_all(
     except UnpricedError as error:
         fail(str(error), code=UNUSABLE)
     with progress("messages") as bar:
-        task = bar.add_task("Importing", total=sum(len(one.messages) for one in conversations))
-        one = None
+        task = bar.add_task(
+            "Importing", total=sum(len(conversation.messages) for conversation in conversations)
+        )
+        conversation = None
         try:
-            for one in conversations:
+            for conversation in conversations:
                 if spending is not None:
                     spending.check()
-                refusal = _import(memory, one, done.counts, spending, wait=wait)
-                bar.advance(task, len(one.messages))
+                refusal = _import(memory, conversation, done.counts, spending, wait=wait)
+                bar.advance(task, len(conversation.messages))
                 if refusal is not None:
                     done.counts["refused"] += 1
-                    err.print(f"{one.place}: {refusal}", markup=False)
+                    err.print(f"{conversation.place}: {refusal}", markup=False)
         except StoppedError as error:
-            done.stopped = f"at {one.place if one else 'the start'}: {error}"
+            done.stopped = f"at {conversation.place if conversation else 'the start'}: {error}"
         except KememError:
             err.print("Not finished. What is done stays done: run the command again.")
             raise
@@ -184,10 +186,10 @@ def _read(files: Sequence[Path], user: str | None) -> Reading:
 def _chosen(reading: Reading, since: datetime | None, limit: int | None) -> Reading:
     start = since and since.replace(tzinfo=since.tzinfo or UTC)
     kept = [
-        one
-        for one in reading.conversations
+        conversation
+        for conversation in reading.conversations
         # What has no time is said now.
-        if start is None or not one.times or max(one.times) >= start
+        if start is None or not conversation.times or max(conversation.times) >= start
     ]
     return replace(reading, conversations=kept[:limit])
 
@@ -258,12 +260,12 @@ def _batches(messages: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]
     """Parts that one request takes; each is stored as a whole."""
     batch: list[dict[str, Any]] = []
     size = 0
-    for one in messages:
-        more = len(json_bytes(one))
+    for message in messages:
+        more = len(json_bytes(message))
         if batch and (len(batch) == BATCH or size + more > BATCH_BYTES):
             yield batch
             batch, size = [], 0
-        batch.append(one)
+        batch.append(message)
         size += more
     if batch:
         yield batch

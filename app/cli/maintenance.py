@@ -96,12 +96,14 @@ async def _purge(settings: Settings, age: timedelta, *, dry_run: bool) -> None:
         house = Housekeeping(
             database, Retention(deleted=age), checkpoints=CheckpointArchiving(database, kept)
         )
-        due = {one: await house.due(one) async for one in tenant_ids(database)}
+        due = {tenant_id: await house.due(tenant_id) async for tenant_id in tenant_ids(database)}
         if dry_run:
             counts = due
         else:
             with progress("rows") as bar:
-                task = bar.add_task("Purging", total=sum(sum(one.values()) for one in due.values()))
+                task = bar.add_task(
+                    "Purging", total=sum(sum(counted.values()) for counted in due.values())
+                )
                 for tenant_id in due:
                     counts[tenant_id] = await house.run(
                         tenant_id, removed=lambda count: bar.advance(task, count)
@@ -144,7 +146,7 @@ async def _encrypt_secrets(settings: Settings) -> None:
                 "rand -base64 32` prints."
             )
         service = SecretService(database, SecretBox(settings.secret_keys))
-        counts = [await service.encrypt(one) async for one in tenant_ids(database)]
+        counts = [await service.encrypt(tenant_id) async for tenant_id in tenant_ids(database)]
     found, unread = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
     print(f"Encrypted: {found - unread} of {found} webhooks.")
     if unread:
@@ -186,8 +188,8 @@ async def _reembed(settings: Settings, tenant: str | None, *, batch: int, dry_ru
     ):
         tags = stripped_tags(settings)
         service = ReembedService(database, catalogue, EmbeddingLedger(database), tags, OTHERS)
-        ids = [tenant] if tenant else [one async for one in tenant_ids(database)]
-        plans = {one: await service.plan(one) for one in ids}
+        ids = [tenant] if tenant else [tenant_id async for tenant_id in tenant_ids(database)]
+        plans = {tenant_id: await service.plan(tenant_id) for tenant_id in ids}
         moved = {} if dry_run else await _move(service, plans, batch)
     _report_moves(plans, moved, dry_run=dry_run)
     _report_missing(plans)
@@ -202,10 +204,10 @@ def _report_moves(plans: dict[str, ReembedPlan], moved: dict[str, int], *, dry_r
         "Texts without a vector of the model in force",
         columns[: 3 if dry_run else 4],
         [
-            (one, plan.waiting, ", ".join(sorted(plan.embedders)), moved.get(one, 0))[
+            (tenant_id, plan.waiting, ", ".join(sorted(plan.embedders)), moved.get(tenant_id, 0))[
                 : 3 if dry_run else 4
             ]
-            for one, plan in plans.items()
+            for tenant_id, plan in plans.items()
             if plan.waiting
         ],
         right=("waiting", "moved"),
@@ -230,7 +232,9 @@ async def _move(
 
 
 def _report_missing(plans: dict[str, ReembedPlan]) -> None:
-    missing = [f"{name} ({one})" for one, plan in plans.items() for name in plan.missing]
+    missing = [
+        f"{name} ({tenant_id})" for tenant_id, plan in plans.items() for name in plan.missing
+    ]
     if missing:
         err.print(
             "Some name an embedder that this deployment does not have, and their texts stayed "

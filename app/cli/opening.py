@@ -73,7 +73,9 @@ async def open_console_dsn(settings: Settings) -> AsyncIterator[str]:
 def _refuse_missing(settings: Settings) -> None:
     """Looking something up makes no database. Raises ConfigurationError."""
     if settings.embedded and not is_data_folder(data_dir_of(settings)):
-        running = [str(one.data_dir) for one in recorded_services(os.environ) if one.is_running]
+        running = [
+            str(service.data_dir) for service in recorded_services(os.environ) if service.is_running
+        ]
         which = f" Services run on {', '.join(running)}." if running else ""
         raise ConfigurationError(
             f"There is no KeMem database in {data_dir_of(settings)}: start it once with "

@@ -33,14 +33,16 @@ def optimize_command(
 async def _optimize(settings: Settings, tenant: str | None, *, dry_run: bool) -> None:
     async with open_console_database(settings) as database:
         service = QuantisationService(database)
-        ids = [tenant] if tenant else [one async for one in tenant_ids(database)]
+        ids = [tenant] if tenant else [tenant_id async for tenant_id in tenant_ids(database)]
         planned = {
-            one: [QuantisationResult(*planned) for planned in await service.plan(one)]
-            for one in ids
+            tenant_id: [QuantisationResult(*planned) for planned in await service.plan(tenant_id)]
+            for tenant_id in ids
         }
         done = planned if dry_run else await _work(service, planned)
     lines = [
-        (one, *_line(outcome, dry_run=dry_run)) for one, found in done.items() for outcome in found
+        (tenant_id, *_line(outcome, dry_run=dry_run))
+        for tenant_id, found in done.items()
+        for outcome in found
     ]
     if not lines:
         print("Every bucket of memories is small, and compared exactly.")
@@ -56,12 +58,12 @@ async def _optimize(settings: Settings, tenant: str | None, *, dry_run: bool) ->
 async def _work(
     service: QuantisationService, planned: dict[str, list[QuantisationResult]]
 ) -> dict[str, list[QuantisationResult]]:
-    waiting = sum(_waiting(one) for found in planned.values() for one in found)
+    waiting = sum(_waiting(result) for found in planned.values() for result in found)
     with progress("memories") as bar:
         task = bar.add_task("Coding", total=waiting)
         return {
-            one: await service.run(one, moved=lambda count: bar.advance(task, count))
-            for one in planned
+            tenant_id: await service.run(tenant_id, moved=lambda count: bar.advance(task, count))
+            for tenant_id in planned
         }
 
 

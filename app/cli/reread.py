@@ -70,9 +70,11 @@ async def _reread(
 ) -> None:
     async with _open(settings) as runtime:
         service = Factory(runtime).get(RereadService)
-        ids = [tenant] if tenant else [one async for one in tenant_ids(runtime.database)]
+        ids = (
+            [tenant] if tenant else [tenant_id async for tenant_id in tenant_ids(runtime.database)]
+        )
         user, session = user and composed(user), session and composed(session)
-        plans = [await service.plan(one, user, session) for one in ids]
+        plans = [await service.plan(tenant_id, user, session) for tenant_id in ids]
         counts: dict[str, Counter[str]] = {}
         shown: list[SessionReread] = []
         with progress("sessions") as bar:
@@ -96,9 +98,9 @@ async def _open(settings: Settings) -> AsyncIterator[Runtime]:
 async def _sessions(
     service: RereadService, plan: RereadPlan, *, dry_run: bool
 ) -> AsyncIterator[SessionReread | None]:
-    for one in plan.sessions:
+    for session in plan.sessions:
         try:
-            yield await service.reread(plan, one, dry_run=dry_run)
+            yield await service.reread(plan, session, dry_run=dry_run)
         except SessionNotFoundError:
             yield None
         except DomainError:
@@ -121,11 +123,11 @@ def _report(counts: dict[str, Counter[str]], shown: list[SessionReread], *, dry_
     if not rows:
         print("Every conversation was read by the keyless reader of this release, or by a model.")
         return
-    for one in shown:
-        print(f"session {one.session_id}")
+    for session in shown:
+        print(f"session {session.session_id}")
         for sign, lines in (
-            ("-", [old.content for old in one.archived]),
-            ("+", [content for content, _ in one.found]),
+            ("-", [old.content for old in session.archived]),
+            ("+", [content for content, _ in session.found]),
         ):
             for line in lines[:LINES]:
                 print(f"  {sign} {line}")

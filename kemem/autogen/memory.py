@@ -63,7 +63,7 @@ class KeMemMemory(Memory):  # type: ignore[misc]  # The package is an extra.
         messages = await model_context.get_messages()
         found = await self.query(_text(messages[-1].content) if messages else "")
         if found.results:
-            lines = "\n".join(f"- {one.content}" for one in found.results)
+            lines = "\n".join(f"- {result.content}" for result in found.results)
             await model_context.add_message(SystemMessage(content=f"What you remember:\n{lines}"))
         return UpdateContextResult(memories=found)
 

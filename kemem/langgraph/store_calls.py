@@ -149,8 +149,8 @@ def _read(op: Op, fields: Fields) -> dict[str, Any]:
         return {
             "op": "list_namespaces",
             "match": [
-                {"type": one.match_type, "path": list(one.path)}
-                for one in op.match_conditions or ()
+                {"type": condition.match_type, "path": list(condition.path)}
+                for condition in op.match_conditions or ()
             ],
             "max_depth": op.max_depth,
             "limit": op.limit,
@@ -203,7 +203,7 @@ def _result(op: Op, answer: Mapping[str, Any]) -> Result:
     if isinstance(op, GetOp):
         return None if answer["item"] is None else Item(**_fields(answer["item"]))
     if isinstance(op, SearchOp):
-        return [SearchItem(**_fields(one), score=one["score"]) for one in answer["items"]]
+        return [SearchItem(**_fields(item), score=item["score"]) for item in answer["items"]]
     if isinstance(op, ListNamespacesOp):
         return [tuple(labels) for labels in answer["namespaces"]]
     return None

@@ -204,7 +204,7 @@ def _is_flat(value: Any, levels: int) -> bool:
     if isinstance(value, dict) and len(value) > PART_KEYS:
         return False
     inner = value.values() if isinstance(value, dict) else value
-    return levels >= 0 and all(_is_flat(one, levels - 1) for one in inner)
+    return levels >= 0 and all(_is_flat(item, levels - 1) for item in inner)
 
 
 def _stored_calls(message: AIMessage) -> list[ToolCall]:
@@ -220,7 +220,11 @@ def _with_more_named(
     form: Mapping[str, Any], message: AIMessage, stored: Sequence[ToolCall]
 ) -> dict[str, Any]:
     """The content with a line that names the calls which are not stored."""
-    more = [call for call in message.tool_calls if not any(call is one for one in stored)]
+    more = [
+        call
+        for call in message.tool_calls
+        if not any(call is stored_call for stored_call in stored)
+    ]
     if not more:
         return {}
     names = ", ".join(dict.fromkeys(call["name"] for call in more))

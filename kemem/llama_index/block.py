@@ -43,17 +43,23 @@ class KeMemMemoryBlock(BaseMemoryBlock[str]):  # type: ignore[misc]  # The packa
     agent_id: str | None = None
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
-        said = [one.content for one in messages or () if one.role == "user" and one.content]
+        said = [
+            message.content
+            for message in messages or ()
+            if message.role == "user" and message.content
+        ]
         session_id = checked_id("session", str(block_kwargs.get("session_id", "")))
         return await self._run(recall(session_id, self._owner(), said[-1] if said else ""))
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
-        spoken = [one for one in messages if one.content and one.role.value in _SAID]
-        for session_id in dict.fromkeys(str(_session_of(one)) for one in spoken):
+        spoken = [
+            message for message in messages if message.content and message.role.value in _SAID
+        ]
+        for session_id in dict.fromkeys(str(_session_of(message)) for message in spoken):
             forms = [
-                {"role": one.role.value, "content": one.content}
-                for one in spoken
-                if str(_session_of(one)) == session_id
+                {"role": message.role.value, "content": message.content}
+                for message in spoken
+                if str(_session_of(message)) == session_id
             ]
             await self._run(append(checked_id("session", session_id), self._owner(), forms))
 

@@ -16,7 +16,7 @@ LINEAGE: Final = "lineage"
 
 def lineage_of(forked_from: Mapping[str, Any] | None) -> list[tuple[str, int]]:
     """Which messages a session has copies of: sessions, and up to which number; none of no fork."""
-    return [(one, upto) for one, upto in (forked_from or {}).get(LINEAGE, ())]
+    return [(session_id, upto) for session_id, upto in (forked_from or {}).get(LINEAGE, ())]
 
 
 class Session(TenantOwned, Timed, Base):

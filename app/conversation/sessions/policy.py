@@ -89,7 +89,7 @@ class WindowPolicy:
         return int(CARRIED_SHARE * self.budget_tokens)
 
 
-_KEYS: Final = frozenset(one.name for one in fields(WindowPolicy)) - {"triggers"}
+_KEYS: Final = frozenset(field.name for field in fields(WindowPolicy)) - {"triggers"}
 
 
 def resolve(
@@ -108,7 +108,7 @@ def resolve(
     if not of_agent and not of_session:
         return deployment
     said = {**(of_agent or {}), **(of_session or {})}
-    values = {one.name: getattr(deployment, one.name) for one in fields(deployment)}
+    values = {field.name: getattr(deployment, field.name) for field in fields(deployment)}
     values |= {key: value for key, value in said.items() if key in _KEYS}
     if said.get("trigger"):
         values["triggers"] = _triggers(said["trigger"])

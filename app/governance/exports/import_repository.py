@@ -96,7 +96,7 @@ class ImportRepository:
             .join(row, literal(True))
             .where(table.c[TENANT] == self._tenant_id)
         )
-        return {tuple(from_json(key)): from_json(one) for key, one in found}
+        return {tuple(from_json(key)): from_json(row) for key, row in found}
 
     async def present(self, table: Table, names: Sequence[str], rows: Sequence[Row]) -> set[Key]:
         """Those of the given values of some columns that are stored."""
@@ -106,7 +106,7 @@ class ImportRepository:
             .select_from(table.join(given, _same(table, given, names)))
             .where(table.c[TENANT] == self._tenant_id)
         )
-        return {tuple(from_json(one)) for one in found}
+        return {tuple(from_json(key)) for key in found}
 
     async def raise_counters(self, session_ids: Collection[str]) -> None:
         """Raise the counters of sessions, so that no number of a stored message is given again.

@@ -41,7 +41,7 @@ class VectorLengths:
         yield from _faults_of_pieces(row)
         vector, model, code = row.get("embedding"), row.get("embedding_model"), row.get("code")
         # A list of vectors is written as one of texts.
-        lengths = [one.count(",") + 1 for one in row.get("piece_embeddings") or ()]
+        lengths = [vector.count(",") + 1 for vector in row.get("piece_embeddings") or ()]
         if vector is not None:
             lengths.insert(0, len(vector))
         if not model or not lengths:
@@ -54,7 +54,7 @@ class VectorLengths:
                 yield "embedding", f"must have {length} numbers, {why}"
             elif declared and isinstance(code, str) and len(code) != length:
                 yield "code", f"must have {length} bits, one for each number of the vector"
-        if any(one != length for one in lengths):
+        if any(found != length for found in lengths):
             yield "piece_embeddings", f"must have {length} numbers each, {why}"
 
 

@@ -23,7 +23,7 @@ class ExportQuery(Schema):
 
     @model_validator(mode="after")
     def _one(self) -> Self:
-        if sum(one is not None for one in (self.user_id, self.agent_id, self.project_id)) > 1:
+        if sum(owner is not None for owner in (self.user_id, self.agent_id, self.project_id)) > 1:
             raise ValueError("name a user, an agent or a project, or none of them for everything")
         return self
 

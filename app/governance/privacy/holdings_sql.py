@@ -242,7 +242,7 @@ class Holdings:
     def _graph(
         self,
         owner: str,
-        one: str,
+        subject_id: str,
         own: ColumnElement[bool],
         *,
         said: Select[Any] | None = None,
@@ -255,7 +255,7 @@ class Holdings:
             said: ids of sessions whose messages go.
 
         """
-        mine = getattr(GraphEntity, owner) == one
+        mine = getattr(GraphEntity, owner) == subject_id
         entities = self._ids(GraphEntity, GraphEntity.entity_id, mine)
         memories = self._ids(Memory, Memory.memory_id, own)
         stands = self._among(GraphRelation.memory_ids, Memory, Memory.memory_id, own)
@@ -266,14 +266,14 @@ class Holdings:
         spoken_of = GraphMention.memory_id.in_(memories)
         return [
             ("relations", GraphRelation, or_(
-                getattr(GraphRelation, owner) == one,
+                getattr(GraphRelation, owner) == subject_id,
                 GraphRelation.source_id.in_(entities),
                 GraphRelation.destination_id.in_(entities),
                 stands,
             )),
             # They keep rows as they were, and with them what was said.
             ("graph_changes", GraphChange, or_(
-                getattr(GraphChange, owner) == one,
+                getattr(GraphChange, owner) == subject_id,
                 self._among(GraphChange.entity_ids, GraphEntity, GraphEntity.entity_id, mine),
                 self._among(
                     GraphChange.entity_ids, GraphMention, GraphMention.entity_id, spoken_of
@@ -386,9 +386,9 @@ def _short_term(sessions: Select[Any], *, shown: Select[Any]) -> list[Holding]:
     ]  # fmt: skip
 
 
-def _paid_for(owner: str, one: str, sessions: Select[Any]) -> ColumnElement[bool]:
+def _paid_for(owner: str, subject_id: str, sessions: Select[Any]) -> ColumnElement[bool]:
     """Models' answers to questions about what somebody, or some sessions, said."""
-    return or_(getattr(PaidAnswer, owner) == one, PaidAnswer.session_id.in_(sessions))
+    return or_(getattr(PaidAnswer, owner) == subject_id, PaidAnswer.session_id.in_(sessions))
 
 
 def _bucket(scope: str, scope_id: str) -> ColumnElement[bool]:
@@ -397,17 +397,17 @@ def _bucket(scope: str, scope_id: str) -> ColumnElement[bool]:
 
 def _selects(user_id: str) -> ColumnElement[bool]:
     """Jobs that name a user in what they are to work on, as a deletion by filters may."""
-    one = func.jsonb_build_object("one", user_id)
+    named = func.jsonb_build_object("one", user_id)
     paths = ("$.**.user_id.** ? (@ == $one)", "$.filters.**.scope_id.** ? (@ == $one)")
     return or_(*(
-        func.jsonb_path_exists(payload, cast(path, JSONPATH), one)
+        func.jsonb_path_exists(payload, cast(path, JSONPATH), named)
         for payload in (Job.payload, Job.again_payload)
         for path in paths
     ))  # fmt: skip
 
 
-def _names(field: str, one: str) -> ColumnElement[bool]:
+def _names(field: str, value: str) -> ColumnElement[bool]:
     """Kept answers that show an id in a field: they may repeat words of its owner."""
     # As answers are written: an id may hold a quotation mark or a backslash.
-    shown = func.convert_to(f'"{field}":{json.dumps(one, ensure_ascii=False)}', "UTF8")
+    shown = func.convert_to(f'"{field}":{json.dumps(value, ensure_ascii=False)}', "UTF8")
     return func.pg_catalog.position(StoredAnswer.answer, shown) > 0

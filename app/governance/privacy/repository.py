@@ -183,14 +183,14 @@ class ErasureRepository:
     # --- receipts
 
     async def add_receipt(
-        self, kind: str, one: str, deleted: dict[str, int], *, actor: str
+        self, kind: str, subject: str, deleted: dict[str, int], *, actor: str
     ) -> Erasure:
         """Keep that something was erased, and how much."""
         receipt = Erasure(
             tenant_id=self._tenant_id,
             erasure_id=new_id("era"),
             kind=kind,
-            subject_hash=subject_hash(self._tenant_id, kind, one),
+            subject_hash=subject_hash(self._tenant_id, kind, subject),
             deleted=dict[str, Any](deleted),
             actor=actor,
         )
@@ -227,4 +227,4 @@ class ErasureRepository:
 
 def _among(holdings: Sequence[Holding], table: type[TenantOwned]) -> ColumnElement[bool]:
     """Which rows of a table go; none where it holds nothing that goes."""
-    return or_(false(), *(rows for _, one, rows in holdings if one is table))
+    return or_(false(), *(rows for _, held_table, rows in holdings if held_table is table))

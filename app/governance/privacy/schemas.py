@@ -15,10 +15,10 @@ class ErasureListQuery(PageQuery):
 
     @field_validator("id")
     @classmethod
-    def _has_a_kind(cls, one: str | None, info: ValidationInfo) -> str | None:
-        if one is not None and info.data.get("kind") is None:
+    def _has_a_kind(cls, value: str | None, info: ValidationInfo) -> str | None:
+        if value is not None and info.data.get("kind") is None:
             raise ValueError("needs kind beside it")
-        return one
+        return value
 
 
 class ErasureRead(ReadSchema):

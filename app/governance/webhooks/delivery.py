@@ -133,8 +133,8 @@ class Deliverer:
             return Result("worker_lost")
         if not self._targets.allow_scheme_of(claimed.url):
             return Result("address_refused")
-        stored = [one for one in (claimed.secret, claimed.old_secret) if one is not None]
-        keys = [key for one in stored if (key := self._secrets.open(one)) is not None]
+        stored = [secret for secret in (claimed.secret, claimed.old_secret) if secret is not None]
+        keys = [key for secret in stored if (key := self._secrets.open(secret)) is not None]
         if not keys:
             return Result("secret_unreadable")
         now, body = self._now(), _body(claimed.payload)

@@ -283,7 +283,7 @@ class SecretService:
             webhooks = await WebhookRepository(db, tenant_id).lock_all()
             for webhook in webhooks:
                 reseal(webhook, self._secrets)
-            unread = [one for one in webhooks if self._secrets.open(one.secret) is None]
+            unread = [webhook for webhook in webhooks if self._secrets.open(webhook.secret) is None]
             return len(webhooks), len(unread)
 
 

@@ -82,7 +82,7 @@ class Processing:
             chosen = principal.config.get(CONFIG)
         if not isinstance(chosen, list):
             return NO_CHAIN
-        names = [one for one in chosen if isinstance(one, str)]
+        names = [name for name in chosen if isinstance(name, str)]
         for name in {*names} - {*self.names, *self._missed}:
             # Chosen while it was allowed. Once per process: it would be said with every request.
             self._missed.add(name)

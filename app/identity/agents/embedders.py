@@ -259,6 +259,6 @@ class Embedders:
 def smallest(shares: Sequence[DenseShare]) -> DenseShare:
     """The smallest share of each script; of none, no share."""
     return DenseShare(
-        latin=min((one.latin for one in shares), default=NO_SHARE.latin),
-        cjk=min((one.cjk for one in shares), default=NO_SHARE.cjk),
+        latin=min((share.latin for share in shares), default=NO_SHARE.latin),
+        cjk=min((share.cjk for share in shares), default=NO_SHARE.cjk),
     )

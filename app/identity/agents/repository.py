@@ -216,7 +216,9 @@ class VectorRepository:
                 "versions": [row.version for row in rows],
                 "old": [row.old for row in rows],
                 "new": [row.new for row in rows],
-                "vectors": [f"[{','.join(f'{one:.9g}' for one in vector)}]" for vector in vectors],
+                "vectors": [
+                    f"[{','.join(f'{number:.9g}' for number in vector)}]" for vector in vectors
+                ],
             },
         )
         return int(result.rowcount)

@@ -86,8 +86,8 @@ class Policies:
         if agent_id is not None:
             return [Group(self.of(agent_id), (agent_id,))]
         alike: dict[ForgettingPolicy, list[str]] = {}
-        for one, policy in sorted(self.agents.items()):
-            alike.setdefault(policy, []).append(one)
+        for agent, policy in sorted(self.agents.items()):
+            alike.setdefault(policy, []).append(agent)
         special = [Group(policy, tuple(ids)) for policy, ids in alike.items()]
         return [Group(self.tenant, None, tuple(sorted(self.agents))), *special]
 
@@ -99,4 +99,4 @@ def policies(
 ) -> Policies:
     """What the deployment says, the tenant on top of it, and each agent on top of both."""
     own = resolve(deployment, tenant)
-    return Policies(own, {one: resolve(own, said) for one, said in agents.items()})
+    return Policies(own, {agent_id: resolve(own, said) for agent_id, said in agents.items()})

@@ -130,5 +130,5 @@ async def list_processors(
     _principal: AdminDep, processing: Annotated[Processing, provided(Processing)]
 ) -> ProcessorList:
     """List the processors that this deployment allows, in the order in which they run."""
-    loaded = [one.loaded for one in processing.allowed.runners.values()]
-    return ProcessorList(items=[ProcessorRead.of(one) for one in loaded])
+    loaded = [processor.loaded for processor in processing.allowed.runners.values()]
+    return ProcessorList(items=[ProcessorRead.of(processor) for processor in loaded])

@@ -193,7 +193,7 @@ class ProcessorRead(ReadSchema):
     def of(cls, loaded: LoadedProcessor) -> Self:
         return cls(
             name=loaded.name,
-            points=[one for one in POINTS if one in loaded.points],
+            points=[point for point in POINTS if point in loaded.points],
             timeout_seconds=loaded.timeout_seconds,
             on_error=loaded.on_error,
         )

@@ -145,7 +145,7 @@ def _check_tools(config: dict[str, Any], names: Collection[str]) -> None:
     """Raises InvalidConfigError."""
     tools = config.get("tools")
     if tools is not None and not (
-        isinstance(tools, list) and all(isinstance(one, str) for one in tools)
+        isinstance(tools, list) and all(isinstance(tool, str) for tool in tools)
     ):
         raise InvalidConfigError("tools", "a list of names of tools, as `GET /v1/tools` has them")
     for place, tool in enumerate(tools or ()):

@@ -51,9 +51,9 @@ class AnswerRepository:
 
         """
         for column, there in _THERE_SINCE.items():
-            one = row.get(column)
-            given = {"tenant_id": self._tenant_id, "one": one, "asked_at": asked_at}
-            if one is not None and await self._db.scalar(there, given) is None:
+            value = row.get(column)
+            given = {"tenant_id": self._tenant_id, "one": value, "asked_at": asked_at}
+            if value is not None and await self._db.scalar(there, given) is None:
                 return False
         statement = insert(PaidAnswer).values(tenant_id=self._tenant_id, **row)
         new = statement.excluded

@@ -137,7 +137,7 @@ async def _list_resources(context: Any, params: Any) -> Any:
         page = await service.list_resources(_principal(context), cursor)
     except Exception as error:  # noqa: BLE001 (as in `_call_tool`)
         raise _failure(context, error) from None
-    resources = [types.Resource(mime_type="text/plain", **one.model_dump()) for one in page.items]
+    resources = [types.Resource(mime_type="text/plain", **item.model_dump()) for item in page.items]
     return types.ListResourcesResult(resources=resources, next_cursor=page.next_cursor)
 
 

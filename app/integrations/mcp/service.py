@@ -217,7 +217,7 @@ class McpToolService:
         messages = await self._handlers["conversation_search"](
             half, ConversationArguments(query=query, k=MOST_HITS)
         )
-        found = [one.text for one in (memories, messages) if one.data["items"]]
+        found = [result.text for result in (memories, messages) if result.data["items"]]
         return [profile, *found] if profile else found or [NOTHING_FITS]
 
     async def _neighbours(self, caller: ToolCaller, arguments: FindNeighbours) -> ToolResult:

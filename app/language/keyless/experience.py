@@ -29,6 +29,8 @@ def experience(proposals: Sequence[Proposed]) -> Proposed | None:
         else f"In this session the user said: {'; '.join(told)}.",
         memory_type="experience",
         confidence=min(each.confidence for each in chosen),
-        evidence=tuple(dict.fromkeys(one for each in chosen for one in each.evidence)),
+        evidence=tuple(
+            dict.fromkeys(message_id for each in chosen for message_id in each.evidence)
+        ),
         scope=chosen[0].scope if len({each.scope for each in chosen}) == 1 else "user",
     )

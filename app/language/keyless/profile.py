@@ -51,7 +51,7 @@ class RulesProfiler:
 
     async def derive(self, request: ProfileRequest) -> Derivation:
         """As the port says; never fails, costs nothing."""
-        characters = sum(len(one.content) for one in request.known)
+        characters = sum(len(memory.content) for memory in request.known)
         return Derivation(await read_text(characters, _derived, request))
 
 
@@ -59,24 +59,26 @@ class _Reading:
     """The memories of a request, the newest first, what their words give, and what is quoted."""
 
     def __init__(self, request: ProfileRequest) -> None:
-        known = [one for one in request.known if _counts(one, request)]
-        self.known = sorted(known, key=lambda one: (one.since, one.memory_id), reverse=True)
+        known = [memory for memory in request.known if _counts(memory, request)]
+        self.known = sorted(
+            known, key=lambda memory: (memory.since, memory.memory_id), reverse=True
+        )
         # Once, however many slots ask.
-        self.given = {one.memory_id: attributes_of(one.content) for one in known}
-        self.places = {one.memory_id: self._places(one, request) for one in known}
+        self.given = {memory.memory_id: attributes_of(memory.content) for memory in known}
+        self.places = {memory.memory_id: self._places(memory, request) for memory in known}
         self.quoted: set[str] = set()
 
-    def _places(self, one: KnownMemory, request: ProfileRequest) -> set[str]:
+    def _places(self, memory: KnownMemory, request: ProfileRequest) -> set[str]:
         """The slots that a memory may be quoted in."""
-        given = self.given[one.memory_id]
-        attribute = (one.attribute or (given[0].name if given else "")).rpartition(".")[2]
-        kind, age = one.memory_type, request.now - one.since
+        given = self.given[memory.memory_id]
+        attribute = (memory.attribute or (given[0].name if given else "")).rpartition(".")[2]
+        kind, age = memory.memory_type, request.now - memory.since
         told, passes = kind in {"fact", "context", "event", "skill"}, _PASSES | {"fact"}
         fitting = {
             "attributes.background": attribute in _STABLE
-            or (told and words.STUDY.search(one.content)),
+            or (told and words.STUDY.search(memory.content)),
             "sections.work_context": attribute in _WORKING
-            or (told and kind != "event" and words.WORK.search(one.content)),
+            or (told and kind != "event" and words.WORK.search(memory.content)),
             "attributes.characteristics": kind == "habit",
             "sections.personal_context": attribute in _PERSONAL or kind in {"preference", "habit"},
             "sections.top_of_mind": age <= ON_MIND
@@ -92,11 +94,11 @@ class _Reading:
         return {name for name, fits in fitting.items() if fits}
 
 
-def _counts(one: KnownMemory, request: ProfileRequest) -> bool:
+def _counts(memory: KnownMemory, request: ProfileRequest) -> bool:
     """Whether it is about the user and holds now, or is an event to come."""
-    state = one.state(request.now)
-    planned = state == "later" and one.memory_type == "event"
-    return not request.is_others(one) and (state in {None, "overdue"} or planned)
+    state = memory.state(request.now)
+    planned = state == "later" and memory.memory_type == "event"
+    return not request.is_others(memory) and (state in {None, "overdue"} or planned)
 
 
 Filled = tuple[SlotValue, Sequence[KnownMemory]]
@@ -113,7 +115,7 @@ def _derived(request: ProfileRequest) -> list[DerivedValue]:
         filled = _FILLERS.get(slot.name, _custom)(slot, reading)
         if filled is not None:
             value, known = filled
-            ids = dict.fromkeys(one.memory_id for one in known)
+            ids = dict.fromkeys(memory.memory_id for memory in known)
             found[slot.name] = DerivedValue(slot.name, value, tuple(ids))
     return [found[slot.name] for slot in request.slots if slot.name in found]
 
@@ -122,30 +124,30 @@ def _newest(read: Reader) -> Filler:
     """What the newest memory gives that gives something."""
 
     def fill(_: Slot, reading: _Reading) -> Filled | None:
-        found = ((read(one, reading), [one]) for one in reading.known)
+        found = ((read(memory, reading), [memory]) for memory in reading.known)
         return next(((value, known) for value, known in found if value), None)
 
     return fill
 
 
-def _called(one: KnownMemory, reading: _Reading) -> str | None:
+def _called(memory: KnownMemory, reading: _Reading) -> str | None:
     """What the user is called; that may be wished, too."""
-    given = reading.given[one.memory_id]
+    given = reading.given[memory.memory_id]
     return next((each.value for each in given if each.name in _NAMES), None)
 
 
-def _does(one: KnownMemory, reading: _Reading) -> str | None:
+def _does(memory: KnownMemory, reading: _Reading) -> str | None:
     """What the user does for a living."""
-    given = reading.given[one.memory_id] if gives(one.memory_type, "user.occupation") else ()
+    given = reading.given[memory.memory_id] if gives(memory.memory_type, "user.occupation") else ()
     return next((each.value for each in given if each.name == "user.occupation"), None)
 
 
 def _wish(table: words.Choices) -> Reader:
     """The choice that a wish about answers names."""
 
-    def read(one: KnownMemory, _: _Reading) -> str | None:
-        said = one.content
-        if one.memory_type not in _WISHES or not words.ANSWERS.search(said):
+    def read(memory: KnownMemory, _: _Reading) -> str | None:
+        said = memory.content
+        if memory.memory_type not in _WISHES or not words.ANSWERS.search(said):
             return None
         named = (name for name, pattern in table if pattern.search(said))
         return None if words.DENIED.search(said) else next(named, None)
@@ -158,10 +160,12 @@ def _listed(read: Callable[[str], Iterable[str]]) -> Filler:
 
     def fill(slot: Slot, reading: _Reading) -> Filled | None:
         values: dict[str, KnownMemory] = {}
-        for one in reading.known:
-            if one.memory_type not in {"goal", "event"} and not words.DENIED.search(one.content):
-                for name in read(one.content):
-                    values.setdefault(name, one)
+        for memory in reading.known:
+            if memory.memory_type not in {"goal", "event"} and not words.DENIED.search(
+                memory.content
+            ):
+                for name in read(memory.content):
+                    values.setdefault(name, memory)
         kept = list(values)[: slot.entries]
         return (kept, [values[name] for name in kept]) if kept else None
 
@@ -178,7 +182,7 @@ def _named(frame: re.Pattern[str]) -> Callable[[str], Iterator[str]]:
 
 
 def _tools(text: str) -> Iterator[str]:
-    return (one.destination for one in relations_of(text) if one.relation == "uses")
+    return (relation.destination for relation in relations_of(text) if relation.relation == "uses")
 
 
 def _custom(slot: Slot, reading: _Reading) -> Filled | None:
@@ -187,9 +191,9 @@ def _custom(slot: Slot, reading: _Reading) -> Filled | None:
     attributes = {f"{topic}.{sub_topic}", f"user.{sub_topic}", f"user.{topic}"}
     wanted = frozenset(terms(sub_topic.replace("_", " ")))
     chosen = (
-        one
-        for one in reading.known
-        if one.attribute in attributes or (wanted and wanted <= frozenset(terms(one.content)))
+        memory
+        for memory in reading.known
+        if memory.attribute in attributes or (wanted and wanted <= frozenset(terms(memory.content)))
     )
     return _quoted(chosen, slot, reading, 5)
 
@@ -198,8 +202,10 @@ def _quotes(most: int | None = None) -> Filler:
     """Memories that belong there, as they stand: those that give an attribute, then the newest."""
 
     def fill(slot: Slot, reading: _Reading) -> Filled | None:
-        chosen = [one for one in reading.known if slot.name in reading.places[one.memory_id]]
-        chosen.sort(key=lambda one: not (one.attribute or reading.given[one.memory_id]))
+        chosen = [
+            memory for memory in reading.known if slot.name in reading.places[memory.memory_id]
+        ]
+        chosen.sort(key=lambda memory: not (memory.attribute or reading.given[memory.memory_id]))
         return _quoted(chosen, slot, reading, most or slot.sentences or slot.entries)
 
     return fill
@@ -210,15 +216,15 @@ def _quoted(
 ) -> Filled | None:
     """The first that are quoted nowhere else; what does not fit whole is left out."""
     kept: list[KnownMemory] = []
-    for one in chosen:
-        if len(kept) < most and one.memory_id not in reading.quoted:
-            text = one.cited if slot.kind == "list" else _text([*kept, one])
+    for memory in chosen:
+        if len(kept) < most and memory.memory_id not in reading.quoted:
+            text = memory.cited if slot.kind == "list" else _text([*kept, memory])
             fits = slot.sentences is None or len(sentences(text)) <= slot.sentences
-            kept += [one] if fits and len(text) <= slot.characters else []
-    reading.quoted.update(one.memory_id for one in kept)
+            kept += [memory] if fits and len(text) <= slot.characters else []
+    reading.quoted.update(memory.memory_id for memory in kept)
     if not kept:
         return None
-    return ([one.cited for one in kept] if slot.kind == "list" else _text(kept)), kept
+    return ([memory.cited for memory in kept] if slot.kind == "list" else _text(kept)), kept
 
 
 def _text(known: Sequence[KnownMemory]) -> str:
@@ -227,14 +233,14 @@ def _text(known: Sequence[KnownMemory]) -> str:
     Before what goes by a date stands the day it was said: "3 May 2025: I moved last month."
     """
     text = ""
-    by_speaker = sorted(known, key=lambda one: one.speaker or "")
-    for speaker, said in groupby(by_speaker, lambda one: one.speaker):
+    by_speaker = sorted(known, key=lambda memory: memory.speaker or "")
+    for speaker, said in groupby(by_speaker, lambda memory: memory.speaker):
         day = ""
-        for number, one in enumerate(said):
-            quote = ended(one.content)
-            if speaker is not None and one.said_at is not None:
-                own_day = f"{written_day(one.said_at)}: "
-                dated = day or one.memory_type == "event" or find_dates(quote, one.said_at)
+        for number, memory in enumerate(said):
+            quote = ended(memory.content)
+            if speaker is not None and memory.said_at is not None:
+                own_day = f"{written_day(memory.said_at)}: "
+                dated = day or memory.memory_type == "event" or find_dates(quote, memory.said_at)
                 if dated and own_day != day:
                     day = own_day
                     quote = day + quote

@@ -158,17 +158,17 @@ def _same(new: Attribute, old: Attribute) -> bool:
     return is_one_value(new.value, old.value, new.name)
 
 
-def _covers(one: Comparand, other: Comparand) -> bool:
+def _covers(comparand: Comparand, other: Comparand) -> bool:
     """Tell whether a statement says all that another one says, by attributes, words and counts."""
     for name, their in other.given.items():
-        mine = one.given.get(name)
+        mine = comparand.given.get(name)
         if mine is None or not (
             is_same_value(mine.value, their.value) or is_more_precise(mine.value, their.value, name)
         ):
             return False
-        if not one.has(their.rest):
+        if not comparand.has(their.rest):
             return False
-    return one.counts_all_of(other)
+    return comparand.counts_all_of(other)
 
 
 def _ends(ending: Ending, old: Comparand) -> bool:
@@ -259,10 +259,10 @@ def _is_other_value(new: Comparand, old: Comparand, difference: Difference) -> b
         return close and new.counts_otherwise(old)
     if min(new.alike(old), old.nearness) >= SLOT:
         return new.memory_type != "event" and len(new.words & old.words) > 2
-    mine, other = (_MY_IS.match(simplify(one.form)) for one in (new, old))
+    mine, other = (_MY_IS.match(simplify(statement.form)) for statement in (new, old))
     if new.people == old.people and mine and other and mine[0] == other[0]:
         return True
-    named = all(_NAMED.search(simplify(one.form)) for one in (new, old))
+    named = all(_NAMED.search(simplify(statement.form)) for statement in (new, old))
     # "A friend called Tom" may have company; "my cat" and 微信名 have not.
     named = named and bool(new.people or "名" in new.form) and not _SOME.search(new.form)
     return named and new.is_of_same(old) and (new.alike(old) >= OVERLAP or old.nearness >= NEAR)

@@ -147,14 +147,14 @@ class GraphNeighbourhood:
             .subquery("found")
         )
         # A row in any case: that there may be more is said of nothing too.
-        one = select(
+        extent = select(
             select(func.count()).select_from(read).scalar_subquery().label("visited"),
             select(func.count()).select_from(ends).scalar_subquery().label("fan"),
             select(func.bool_or(read.c.over)).scalar_subquery().label("over"),
         ).subquery("bounds")
         found = await self._db.execute(
-            select(one, ways.c.entities, ways.c.all_relations).select_from(
-                one.outerjoin(ways, true())
+            select(extent, ways.c.entities, ways.c.all_relations).select_from(
+                extent.outerjoin(ways, true())
             )
         )
         rows: Sequence[Row[Any]] = found.all()

@@ -203,7 +203,7 @@ class ProfileDerivation:
         derivation = await self._ledger.ask(
             principal, profiler, question, partial(profiler.derive, request)
         )
-        ended = {one.memory_id for one in known if one.state(seen.now) == "ended"}
+        ended = {memory.memory_id for memory in known if memory.state(seen.now) == "ended"}
         values = [
             replace(value, value=_scrubbed(value.value))
             for value in derivation.values
@@ -348,7 +348,7 @@ _ROLES: Final = frozenset({"assistant", "system", "tool"})
 
 def _names_of(user_id: str, user_name: str | None, seen: DerivationSnapshot) -> frozenset[str]:
     """What the user is called: by id, by name, and as the only one who is quoted."""
-    called = [one.value for one in seen.current if one.slot == f"{ATTRIBUTES}.username"]
+    called = [value.value for value in seen.current if value.slot == f"{ATTRIBUTES}.username"]
     speakers = {row.known.speaker for row in seen.rows}
     alone = speakers - _ROLES if len(speakers) == 1 else ()
     names = [user_id, user_name, *called, *alone]

@@ -58,10 +58,10 @@ def lasting(
     """
     return frozenset(
         memory_id
-        for memory_id, one in evidence.items()
-        if one.valid_to is None
-        or one.valid_to > now
-        or (asked_at is not None and one.valid_to <= asked_at)
+        for memory_id, fact in evidence.items()
+        if fact.valid_to is None
+        or fact.valid_to > now
+        or (asked_at is not None and fact.valid_to <= asked_at)
     )
 
 
@@ -121,9 +121,9 @@ def without_repetitions(
     kinds = {slot.name: slot.kind for slot in slots}
     named = {change.slot for change in changes}
     said: set[str] = set()
-    for one in current:
-        if one.slot not in named and kinds.get(one.slot) != "choice":
-            said |= _said(one.value)
+    for present in current:
+        if present.slot not in named and kinds.get(present.slot) != "choice":
+            said |= _said(present.value)
     order = {slot.name: place for place, slot in enumerate(slots)}
     kept = {}
     for change in sorted(

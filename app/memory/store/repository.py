@@ -143,11 +143,11 @@ class StoreRepository:
             {
                 "tenant_id": self._tenant_id,
                 "model": model,
-                "text_ids": [f"{one.item_id}_{one.number}" for one in texts],
-                "item_ids": [one.item_id for one in texts],
-                "contents": [one.content for one in texts],
+                "text_ids": [f"{row.item_id}_{row.number}" for row in texts],
+                "item_ids": [row.item_id for row in texts],
+                "contents": [row.content for row in texts],
                 "vectors": [
-                    f"[{','.join(f'{number:.9g}' for number in one.vector)}]" for one in texts
+                    f"[{','.join(f'{number:.9g}' for number in row.vector)}]" for row in texts
                 ],
             },
         )

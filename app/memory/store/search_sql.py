@@ -76,7 +76,7 @@ def _search(
     wanted = [
         _shown(statement, spaces),
         _below(statement, search.namespace),
-        *(_met(statement, one) for one in conditions(search.filter)),
+        *(_met(statement, condition) for condition in conditions(search.filter)),
     ]
     rows = statement.bind(search.limit, "int8")
     skipped = statement.bind(search.offset, "int8")
@@ -129,7 +129,7 @@ def namespaces_statements(
     spaces: Spaces, lists: Sequence[StoreListNamespaces], limit: int
 ) -> list[Statement]:
     """Rows `operation, labels` of all lists, in order; `limit` of a statement."""
-    return _statements([partial(_list, spaces, one) for one in lists], "labels", limit)
+    return _statements([partial(_list, spaces, listing) for listing in lists], "labels", limit)
 
 
 def _list(spaces: Spaces, wanted: StoreListNamespaces, statement: SearchStatement) -> str:
@@ -139,9 +139,9 @@ def _list(spaces: Spaces, wanted: StoreListNamespaces, statement: SearchStatemen
     rows = statement.bind(wanted.limit, "int8")
     skipped = statement.bind(wanted.offset, "int8")
     beginnings = [
-        _below(statement, _literal(one.path)) for one in wanted.match if one.type == "prefix"
+        _below(statement, _literal(match.path)) for match in wanted.match if match.type == "prefix"
     ]
-    matches = [_matches(statement, one) for one in wanted.match]
+    matches = [_matches(statement, match) for match in wanted.match]
     return f"""
         SELECT DISTINCT {shown} AS labels
         FROM (

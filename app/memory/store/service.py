@@ -168,7 +168,7 @@ class StoreService:
         searches = _numbered(body, StoreSearch)
         hits = await self._search(principal, spaces, searches)
         for number, get in gets:
-            hits[number] = [_Hit(one, None) for one in spaces.ids(path_of(get.namespace), get.key)]
+            hits[number] = [_Hit(id_, None) for id_ in spaces.ids(path_of(get.namespace), get.key)]
         times = Counter(hit.item_id for found in hits.values() for hit in found)
         rows = await self._items(principal, spaces, times)
         size = rows[0]["bytes"] + ROW_BYTES * times.total() if rows else 0
@@ -176,10 +176,10 @@ class StoreService:
         refreshed: set[str] = set()
         for number, get in gets:
             results[number].item = next((item for item, _ in found[number]), None)
-            refreshed.update(one for _, one in found[number] if get.refresh_ttl)
+            refreshed.update(id_ for _, id_ in found[number] if get.refresh_ttl)
         for number, search in searches:
             results[number].items = [item for item, _ in found[number]]
-            refreshed.update(one for _, one in found[number] if search.refresh_ttl)
+            refreshed.update(id_ for _, id_ in found[number] if search.refresh_ttl)
         return sorted(
             row["item_id"]
             for row in rows
@@ -196,13 +196,13 @@ class StoreService:
             StoreAnswerTooLargeError: they find more than ROWS items together.
 
         """
-        queries = sorted({one.query for _, one in searches if one.query})
+        queries = sorted({search.query for _, search in searches if search.query})
         by_query: dict[str, dict[str, Any]] = {}
         if queries:
             made = await self._embedders.for_query(principal, queries, required=True)
             for place, query in enumerate(queries):
                 by_query[query] = {model: rows[place] for model, rows in made.by_model.items()}
-        vectors = [(one, by_query.get(one.query or "", {})) for _, one in searches]
+        vectors = [(search, by_query.get(search.query or "", {})) for _, search in searches]
         rows = await self._rows(principal, search_statements(spaces, vectors, ROWS + 1))
         hits: dict[int, list[_Hit]] = {number: [] for number, _ in searches}
         for row in rows:
@@ -238,7 +238,7 @@ class StoreService:
     ) -> None:
         """Raises StoreAnswerTooLargeError: there are more than ROWS namespaces."""
         lists = _numbered(body, StoreListNamespaces)
-        wanted = [one for _, one in lists]
+        wanted = [listing for _, listing in lists]
         statements = namespaces_statements(Spaces.of(principal.access), wanted, ROWS + 1)
         found: dict[int, list[list[str]]] = defaultdict(list)
         for row in await self._rows(principal, statements):
@@ -261,8 +261,8 @@ class StoreService:
         self, db: AsyncSession, principal: Principal, changes: Collection[StorePut | StoreDelete]
     ) -> None:
         spaces = Spaces.of(principal.access)
-        gone = [one for one in changes if isinstance(one, StoreDelete)]
-        ids = {one for op in gone for one in spaces.ids(path_of(op.namespace), op.key)}
+        gone = [change for change in changes if isinstance(change, StoreDelete)]
+        ids = {id_ for op in gone for id_ in spaces.ids(path_of(op.namespace), op.key)}
         if ids:
             await _store(db, principal).delete(ids)
 
@@ -303,8 +303,8 @@ class StoreService:
         agents, users = AgentRepository(db, access), UserRepository(db, access)
         if access.agent_id is not None:
             refuse_disabled(await agents.get(access.agent_id), None)
-        owners = {one: resolve_subject(access, one, None)[0] for one in named}
-        for user_id in sorted(one for one in set(owners.values()) if one is not None):
+        owners = {name: resolve_subject(access, name, None)[0] for name in named}
+        for user_id in sorted(user_id for user_id in set(owners.values()) if user_id is not None):
             user = await users.find(user_id)
             if user is None:
                 home = await agents.ensure(None, create=self._auto_create, creator=principal.key_id)
@@ -324,7 +324,7 @@ async def _places(store: StoreRepository, spaces: Spaces, puts: Sequence[_Put]) 
     if spaces.user_id is None:
         return [spaces.own for _ in puts]
     ids = [spaces.ids(put.path, put.operation.key) for put in puts]
-    alive = await store.lock_seen([one for both in ids for one in both])
+    alive = await store.lock_seen([id_ for both in ids for id_ in both])
     return [
         spaces.shared if shared in alive and not alive.get(own) else spaces.own
         for own, shared in ids
@@ -338,11 +338,11 @@ def _store(db: AsyncSession, principal: Principal) -> StoreRepository:
 def _changes(body: StoreBatch) -> dict[int, StorePut | StoreDelete]:
     """What is put and deleted, of each item the last, by its place in the request."""
     last: dict[tuple[str, str], tuple[int, StorePut | StoreDelete]] = {}
-    for number, one in enumerate(body.operations):
-        if isinstance(one, StorePut | StoreDelete):
-            name = path_of(one.namespace), one.key
+    for number, operation in enumerate(body.operations):
+        if isinstance(operation, StorePut | StoreDelete):
+            name = path_of(operation.namespace), operation.key
             last.pop(name, None)
-            last[name] = number, one
+            last[name] = number, operation
     return dict(last.values())
 
 
@@ -350,9 +350,14 @@ def _prepared(changes: Mapping[int, StorePut | StoreDelete]) -> list[_Put]:
     """Raises TooManyTextsError."""
     looks = Looks(LOOKED_AT)
     return [
-        _Put(one, path_of(one.namespace), json.dumps(one.value), _indexed(number, one, looks))
-        for number, one in changes.items()
-        if isinstance(one, StorePut)
+        _Put(
+            change,
+            path_of(change.namespace),
+            json.dumps(change.value),
+            _indexed(number, change, looks),
+        )
+        for number, change in changes.items()
+        if isinstance(change, StorePut)
     ]
 
 
@@ -372,7 +377,11 @@ def _indexed(number: int, put: StorePut, looks: Looks) -> list[str]:
 
 def _numbered(body: StoreBatch, kind: type[Operation]) -> Numbered[Operation]:
     """Operations of one kind with their place in the request."""
-    return [(number, one) for number, one in enumerate(body.operations) if isinstance(one, kind)]
+    return [
+        (number, operation)
+        for number, operation in enumerate(body.operations)
+        if isinstance(operation, kind)
+    ]
 
 
 def _found(

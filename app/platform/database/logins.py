@@ -119,7 +119,7 @@ def scram_verifier(password: str, salt: bytes) -> str:
         hmac.digest(salted, name, "sha256") for name in (b"Client Key", b"Server Key")
     )
     stored = hashlib.sha256(client).digest()
-    texts = [base64.b64encode(one).decode() for one in (salt, stored, server)]
+    texts = [base64.b64encode(part).decode() for part in (salt, stored, server)]
     return f"SCRAM-SHA-256${_SCRAM_ITERATIONS}:{texts[0]}${texts[1]}:{texts[2]}"
 
 

@@ -104,8 +104,12 @@ class Connections:
             new.loop.call_later(self.limits.look_seconds, self._look, new.loop, all_)
         if len(all_) <= self.limits.connections:
             return True
-        waiting = (one for one in all_ if one is not new and one.is_waiting)
-        longest = min(waiting, key=lambda one: (one.since, one.number), default=None)
+        waiting = (
+            connection for connection in all_ if connection is not new and connection.is_waiting
+        )
+        longest = min(
+            waiting, key=lambda connection: (connection.since, connection.number), default=None
+        )
         if longest is not None:
             longest.end("replaced")
         return longest is not None

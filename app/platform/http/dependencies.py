@@ -68,7 +68,9 @@ def _in_rest_alone(scope: Mapping[str, Any], raw: bytes) -> bool:
     before, takes_rest, _ = scope["route"].path.partition(":path}")
     depth = before.count("/")
     parts = raw.removeprefix(scope.get("root_path", "").lower().encode()).split(b"/", depth)
-    return bool(takes_rest) and len(parts) > depth and not any(b"%2f" in one for one in parts[:-1])
+    return (
+        bool(takes_rest) and len(parts) > depth and not any(b"%2f" in part for part in parts[:-1])
+    )
 
 
 def refuse_unknown_parameters(request: Request) -> None:

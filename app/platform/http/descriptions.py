@@ -40,7 +40,9 @@ def describe(document: dict[str, Any], sentences: Sentences, *, plain_types: Ite
     of the name. That of one of the `plain_types`, such as an id, says how it looks, and is none.
     """
     types = _Types(document, plain_types)
-    for operation in (one for path in document["paths"].values() for one in path.values()):
+    for operation in (
+        operation for path in document["paths"].values() for operation in path.values()
+    ):
         special = sentences["operations"].get(operation["operationId"], {})
         for parameter in operation.get("parameters", ()):
             by_name = sentences["parameters"].get(parameter["in"], {})
@@ -56,7 +58,7 @@ class _Types:
 
     def __init__(self, document: dict[str, Any], plain_types: Iterable[Any]) -> None:
         self._schemas = document["components"]["schemas"]
-        self._formats = {TypeAdapter(one).json_schema()["description"] for one in plain_types}
+        self._formats = {TypeAdapter(name).json_schema()["description"] for name in plain_types}
 
     def describe(
         self,
@@ -79,7 +81,7 @@ class _Types:
         if "$ref" in shape:
             named = self._schemas[shape["$ref"].rpartition("/")[2]]
             return str(named.get("description", "")).partition("\n\n")[0] or None
-        variants = [one for one in shape.get("anyOf", ()) if one != {"type": "null"}]
+        variants = [variant for variant in shape.get("anyOf", ()) if variant != {"type": "null"}]
         if len(variants) != 1:
             return None
         if said := self._own(variants[0]):

@@ -91,14 +91,25 @@ class _Dependency:
 
 def _dependencies(dependant: Dependant) -> list[_Dependency]:
     found = []
-    for one in dependant.dependencies:
-        if one.name is None or one.call is None or one.request_param_name != "request":
-            raise TypeError(f"{one.call} is no dependency of a hot route")
-        if one.dependencies or one.query_params or one.body_params or one.cookie_params:
-            raise TypeError(f"{one.call} takes more than the request and headers")
-        if any(field.field_info.is_required() for field in one.header_params):
-            raise TypeError(f"{one.call} takes a header that may be missing")
-        found.append(_Dependency(one.name, one.call, _parameters(one.header_params)))
+    for dependency in dependant.dependencies:
+        if (
+            dependency.name is None
+            or dependency.call is None
+            or dependency.request_param_name != "request"
+        ):
+            raise TypeError(f"{dependency.call} is no dependency of a hot route")
+        if (
+            dependency.dependencies
+            or dependency.query_params
+            or dependency.body_params
+            or dependency.cookie_params
+        ):
+            raise TypeError(f"{dependency.call} takes more than the request and headers")
+        if any(field.field_info.is_required() for field in dependency.header_params):
+            raise TypeError(f"{dependency.call} takes a header that may be missing")
+        found.append(
+            _Dependency(dependency.name, dependency.call, _parameters(dependency.header_params))
+        )
     return found
 
 

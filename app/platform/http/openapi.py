@@ -203,8 +203,8 @@ def _complete(
                 MEDIA_TYPE: {
                     "schema": {"$ref": "#/components/schemas/Problem"},
                     "examples": {
-                        _name(known[one]): {"$ref": f"{_EXAMPLES}{_name(known[one])}"}
-                        for one in _CODE.findall(response["description"])
+                        _name(known[code]): {"$ref": f"{_EXAMPLES}{_name(known[code])}"}
+                        for code in _CODE.findall(response["description"])
                     },
                 }
             }
@@ -243,7 +243,11 @@ def _concrete(base: type[DomainError]) -> Iterator[type[DomainError]]:
 
 def _problem_example(error: type[DomainError]) -> dict[str, Any]:
     """What an error looks like; with its own sentence if that says nothing of the request."""
-    asked = [one for one in signature(error).parameters.values() if one.default is Parameter.empty]
+    asked = [
+        parameter
+        for parameter in signature(error).parameters.values()
+        if parameter.default is Parameter.empty
+    ]
     problem = Problem(
         type=f"/problems/{error.code}",
         title=error.title,

@@ -129,7 +129,9 @@ class RateLimits:
             if len(self._buckets) >= MOST_BUCKETS:
                 # A full one is as good as none.
                 self._buckets = {
-                    place: one for place, one in self._buckets.items() if not one.is_full_at(now)
+                    place: bucket
+                    for place, bucket in self._buckets.items()
+                    if not bucket.is_full_at(now)
                 }
             bucket = self._buckets[name, owner] = _Bucket(name, most, now)
         bucket.fill(most, now)

@@ -78,7 +78,11 @@ class OutboxRepository:
         """
         rows = []
         for event in events:
-            wanting = [one.webhook_id for one in subscriptions if one.wants(event)]
+            wanting = [
+                subscription.webhook_id
+                for subscription in subscriptions
+                if subscription.wants(event)
+            ]
             rows += _deliveries(event, wanting, now)
         await self._store(rows)
         return len(rows)

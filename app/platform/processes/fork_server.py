@@ -191,8 +191,8 @@ class _Server:
         # discard one that is ignored.
         signal.pthread_sigmask(signal.SIG_BLOCK, {STOP})
         signal.signal(STOP, signal.SIG_DFL)
-        for one in (self._wakes, self._woken):
-            one.setblocking(False)
+        for socket_ in (self._wakes, self._woken):
+            socket_.setblocking(False)
         signal.set_wakeup_fd(self._woken.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         if not any(place.child.listens for place in self._places):
@@ -255,8 +255,8 @@ class _Server:
 
     def _stop_listening(self) -> None:
         # A socket that is open anywhere still takes connections, which nobody would answer.
-        for one in self._sockets:
-            one.close()
+        for listener in self._sockets:
+            listener.close()
 
     def _begin(self, place: _Place, message: str) -> None:
         server = os.getpid()
@@ -272,8 +272,8 @@ class _Server:
         _end_at_eof(self._read_end)
         signal.set_wakeup_fd(-1)
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-        for one in (self._control, self._wakes, self._woken):
-            one.close()
+        for socket_ in (self._control, self._wakes, self._woken):
+            socket_.close()
         if not child.listens:
             self._stop_listening()
         return child.run(message)

@@ -63,7 +63,9 @@ def _list_of(name: str) -> str:
     if not (noted := _listed.get()):
         return name
     query, *whose = noted
-    filters = sorted(one for one in parse_qsl(query, True) if one[0] not in _PAGING)
+    filters = sorted(
+        parameter for parameter in parse_qsl(query, True) if parameter[0] not in _PAGING
+    )
     text = json.dumps([whose, filters])
     return f"{name}.{hashlib.blake2b(text.encode(), digest_size=6).hexdigest()}"
 

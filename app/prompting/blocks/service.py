@@ -362,7 +362,7 @@ class BlockService:
             show=shown,
             place=_position,
             fits=lambda items: fitting(
-                self._counter, (one.value for one in items), query.max_tokens
+                self._counter, (item.value for item in items), query.max_tokens
             ),
         )
 

@@ -244,7 +244,7 @@ class ForkRepository:
         values = self._values | {"ids": list(summary_ids)}
         rows = await self._db.execute(_SUMMARY_TOKENS, values)
         found = {row.summary_id: row.tokens for row in rows}
-        return {one: found[one] for one in summary_ids if one in found}
+        return {summary_id: found[summary_id] for summary_id in summary_ids if summary_id in found}
 
     async def state_source(self, point: ForkPoint) -> tuple[str, str] | None:
         """The last copy of the working state by then: `checkpoint` or `snapshot`, and its id."""

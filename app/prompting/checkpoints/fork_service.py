@@ -132,7 +132,7 @@ async def _point(
     number = await copier.named(body.at_message_id, body.at_sequence_no)
     if number is None:
         raise MessageNotFoundError(body.at_message_id or str(body.at_sequence_no))
-    if any(number in one for one in session.set_aside):
+    if any(number in omitted for omitted in session.set_aside):
         raise ForkPointError.set_aside(number)
     last = await copier.last(present)
     if last is not None and last[1] == number:
@@ -214,7 +214,10 @@ def _session(
             "checkpoint_id": body.checkpoint_id,
             LINEAGE: [
                 [source.session_id, point.upto],
-                *([one, min(upto, point.upto)] for one, upto in lineage_of(source.forked_from)),
+                *(
+                    [session_id, min(upto, point.upto)]
+                    for session_id, upto in lineage_of(source.forked_from)
+                ),
             ],
         },
         **kept,

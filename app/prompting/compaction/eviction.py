@@ -45,7 +45,7 @@ class CompactionOptions:
         if self.pick is None:
             return policy
         chosen = set(self.pick(window))
-        newest = takewhile(lambda one: one.message_id in chosen, reversed(window.messages))
+        newest = takewhile(lambda message: message.message_id in chosen, reversed(window.messages))
         return replace(policy, keep_messages=max(1, sum(1 for _ in newest)))
 
     def applied(self, policy: WindowPolicy) -> WindowPolicy:

@@ -143,7 +143,7 @@ class CompactionService:
             show=lambda row: shown(row, session.summary_ids),
             place=lambda row: (row.create_time, row.summary_id),
             fits=lambda items: fitting(
-                self._compactor.counter, (one.content for one in items), query.max_tokens
+                self._compactor.counter, (summary.content for summary in items), query.max_tokens
             ),
         )
 

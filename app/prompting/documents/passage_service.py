@@ -181,7 +181,7 @@ class PassageService:
         )
 
     def _fits(self, query: ContentQuery, items: Sequence[PassageRead]) -> int:
-        return fitting(self._counter, (one.content for one in items), query.max_tokens)
+        return fitting(self._counter, (item.content for item in items), query.max_tokens)
 
     async def delete(self, principal: Principal, folder_id: str, passage_id: str) -> None:
         """Delete a passage; the other passages of its file stay.

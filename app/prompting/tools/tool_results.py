@@ -105,7 +105,7 @@ def message_text_result(
     calls = [ToolCall.of(call) for call in found.tool_calls or ()]
     # The text first, as it is: the offsets of whoever cut it are in it.
     said = [said_text(found.content, found.content_parts), *placeholders(found.content_parts)]
-    whole = "\n".join(filter(None, [*said, *(f"calls {one.name}: {one.text}" for one in calls)]))
+    whole = "\n".join(filter(None, [*said, *(f"calls {call.name}: {call.text}" for call in calls)]))
     rest = whole[offset : offset + budget.characters]
     name = f"{found.sequence_no} ({found.message_id})"
     if found.session_id != session_id:
