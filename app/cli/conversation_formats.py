@@ -14,6 +14,7 @@ from typing import Any
 from app.cli.conversation_messages import (
     Conversation,
     Spoken,
+    Times,
     child,
     digest,
     file_parts,
@@ -22,7 +23,6 @@ from app.cli.conversation_messages import (
     role_of,
     said,
     text_of,
-    time_of,
 )
 from app.cli.conversation_records import Record, UnreadableError
 from app.conversation.messages.capture import CLOCKS_APART
@@ -46,12 +46,11 @@ class Reading:
     left_out: Counter[str]
 
 
-def read_conversations(records: Iterable[Record], *, user_id: str | None, now: datetime) -> Reading:
+def read_conversations(records: Iterable[Record], *, user_id: str | None, times: Times) -> Reading:
     """Sort records into conversations, and check them.
 
     Args:
         user_id: whose they are of which no part says so.
-        now: nothing was said later.
 
     """
     found: dict[str, Conversation] = {}
@@ -59,7 +58,7 @@ def read_conversations(records: Iterable[Record], *, user_id: str | None, now: d
     unreadable = []
     for record in records:
         try:
-            _put(found, _conversation(record, now))
+            _put(found, _conversation(record, times))
         except UnreadableError as error:
             unreadable.append(str(error))
             if "session_id" in record.fields:
@@ -77,7 +76,7 @@ def read_conversations(records: Iterable[Record], *, user_id: str | None, now: d
         if session_id not in barred:
             left_out += conversation.left_out
             whole += [conversation] if conversation.messages else []
-    whole.sort(key=lambda conversation: min(conversation.times, default=now + CLOCKS_APART))
+    whole.sort(key=lambda conversation: min(conversation.times, default=times.now + CLOCKS_APART))
     return Reading(whole, unreadable, left_out)
 
 
@@ -100,39 +99,39 @@ def _put(found: dict[str, Conversation], conversation: Conversation) -> None:
         )
 
 
-def _conversation(record: Record, now: datetime) -> Conversation:
+def _conversation(record: Record, times: Times) -> Conversation:
     """Raises UnreadableError."""
     fields, place = record.fields, record.place
     if "mapping" in fields:
-        return _of_chatgpt(record, now)
+        return _of_chatgpt(record, times)
     if "chat_messages" in fields:
-        return _of_claude(record, now)
+        return _of_claude(record, times)
     if "messages" in fields:
-        return _of_list(record, now)
+        return _of_list(record, times)
     if "role" not in fields:
         raise UnreadableError(place, "it has none of role, messages, mapping, chat_messages")
     session_id = text_of(fields, "session_id", place)
     if session_id is None:
         raise UnreadableError(place, "session_id is missing")
     conversation = Conversation(session_id, place, text_of(fields, "user_id", place), by_line=True)
-    _add(conversation, fields, place, time_of(fields, "client_time", place, now))
+    _add(conversation, fields, place, times.read(fields, "client_time", place))
     return conversation
 
 
-def _of_list(record: Record, now: datetime) -> Conversation:
+def _of_list(record: Record, times: Times) -> Conversation:
     """A list of messages. Without an id it is named by what was said."""
     fields, place = record.fields, record.place
     session_id, user_id = (text_of(fields, name, place) for name in ("session_id", "user_id"))
     conversation = Conversation(session_id or "", place, user_id)
-    conversation.start = time_of(fields, "client_time", place, now)
+    conversation.start = times.read(fields, "client_time", place)
     for number, message in enumerate(objects(fields, "messages", place), 1):
         at = f"{place}, message {number}"
-        _add(conversation, message, at, time_of(message, "client_time", at, now))
+        _add(conversation, message, at, times.read(message, "client_time", at))
     if session_id is None:
-        times = [message.said_at or conversation.start for message in conversation.messages]
+        moments = [message.said_at or conversation.start for message in conversation.messages]
         lines = [
             f"{message.role} {time and time.astimezone(UTC)} {message.content}"
-            for message, time in zip(conversation.messages, times, strict=True)
+            for message, time in zip(conversation.messages, moments, strict=True)
         ]
         conversation.session_id = f"imported-{digest(chr(0).join([user_id or '', *lines]))}"
     return conversation
@@ -157,7 +156,7 @@ def _add(
         )
 
 
-def _of_chatgpt(record: Record, now: datetime) -> Conversation:
+def _of_chatgpt(record: Record, times: Times) -> Conversation:
     """The branch that is shown, of a tree of messages."""
     fields, place = record.fields, record.place
     given = fields.get("conversation_id") or fields.get("id")
@@ -166,7 +165,7 @@ def _of_chatgpt(record: Record, now: datetime) -> Conversation:
     nodes = {name: child(tree, name, place) for name in tree}
     leaf = fields.get("current_node")
     branch = _branch(nodes, leaf if str(leaf) in nodes else next(reversed(nodes), None), "parent")
-    start = time_of(fields, "create_time", place, now)
+    start = times.read(fields, "create_time", place)
     said_in = [sum(1 for node in part if node.get("message")) for part in (nodes.values(), branch)]
     conversation.left_out["another branch"] = said_in[0] - said_in[1]
     for message in (child(node, "message", place) for node in branch):
@@ -183,14 +182,14 @@ def _of_chatgpt(record: Record, now: datetime) -> Conversation:
         elif content.get("content_type") not in {"text", "multimodal_text"} or not (text or parts):
             conversation.left_out["no text"] += 1
         else:
-            said_at = time_of(message, "create_time", at, now) or start
+            said_at = times.read(message, "create_time", at) or start
             conversation.messages.append(
                 Spoken(role, text, said_at, str(message.get("id")), parts=parts, place=at)
             )
     return conversation
 
 
-def _of_claude(record: Record, now: datetime) -> Conversation:
+def _of_claude(record: Record, times: Times) -> Conversation:
     """The branch that is shown where messages name the one before them, else all of them."""
     fields, place = record.fields, record.place
     conversation = Conversation(_own_id("claude", fields.get("uuid"), place), place)
@@ -212,7 +211,7 @@ def _of_claude(record: Record, now: datetime) -> Conversation:
             conversation.left_out["no text"] += 1
             continue
         parts = [{"type": "text", "text": text}, *files] if text and files else files or None
-        said_at = time_of(message, "created_at", at, now)
+        said_at = times.read(message, "created_at", at)
         conversation.messages.append(
             Spoken(role, text, said_at, str(message.get("uuid")), parts=parts, place=at)
         )

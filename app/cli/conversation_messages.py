@@ -6,7 +6,7 @@ Every message gets an id that is the same each time it is read, so that an impor
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from hashlib import sha256
 from typing import Any, Final
 
@@ -27,6 +27,48 @@ TEXTS: Final = {"text", "input_text", "output_text", "audio_transcription"}
 """Types of parts whose text somebody said."""
 
 _ID: Final[TypeAdapter[str]] = TypeAdapter(OwnId)
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Reads the times of a file.
+
+    Args:
+        now: nothing was said later.
+        zone: where the users were, for times in UTC and times without a zone: the day that
+            "yesterday" names depends on it. Without it a time without a zone is refused.
+
+    """
+
+    now: datetime
+    zone: tzinfo | None = None
+
+    def read(self, fields: Mapping[str, Any], name: str, place: str) -> datetime | None:
+        """A time with its zone: ISO 8601, or seconds since 1970. Raises UnreadableError."""
+        value = fields.get(name)
+        if value is None:
+            return None
+        try:
+            if isinstance(value, bool):
+                raise TypeError
+            if isinstance(value, str):
+                time = datetime.fromisoformat(value.strip())
+                if time.tzinfo is None:
+                    if self.zone is None:
+                        raise UnreadableError(place, f"{name} has no zone, such as Z or +02:00")
+                    time = time.replace(tzinfo=self.zone)
+            else:
+                time = datetime.fromtimestamp(value, UTC)
+            if self.zone is not None and not time.utcoffset():
+                time = time.astimezone(self.zone)
+            year = time.astimezone(UTC).year
+        except (ValueError, TypeError, OverflowError, OSError) as error:
+            raise UnreadableError(
+                place, f"{name} is no time: ISO 8601, or seconds since 1970"
+            ) from error
+        if year < FIRST_YEAR or time > self.now + CLOCKS_APART:
+            raise UnreadableError(place, f"{name} is before {FIRST_YEAR} or in the future")
+        return time
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,30 +255,6 @@ def text_of(fields: Mapping[str, Any], name: str, place: str) -> str | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, str | int)):
         raise UnreadableError(place, f"{name} is no text")
     return None if value is None else str(value)
-
-
-def time_of(fields: Mapping[str, Any], name: str, place: str, now: datetime) -> datetime | None:
-    """A time in UTC: ISO 8601 with a zone, or seconds since 1970. Raises UnreadableError."""
-    value = fields.get(name)
-    if value is None:
-        return None
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        if isinstance(value, str):
-            time = datetime.fromisoformat(value.strip())
-            if time.tzinfo is None:
-                raise UnreadableError(place, f"{name} has no zone, such as Z or +02:00")
-            time = time.astimezone(UTC)
-        else:
-            time = datetime.fromtimestamp(value, UTC)
-    except (ValueError, TypeError, OverflowError, OSError) as error:
-        raise UnreadableError(
-            place, f"{name} is no time: ISO 8601, or seconds since 1970"
-        ) from error
-    if time.year < FIRST_YEAR or time > now + CLOCKS_APART:
-        raise UnreadableError(place, f"{name} is before {FIRST_YEAR} or in the future")
-    return time
 
 
 def digest(text: str) -> str:

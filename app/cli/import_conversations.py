@@ -3,16 +3,17 @@
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Annotated, Any, Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
 from pydantic import TypeAdapter
 
 from app.cli.conversation_budget import Budget, Spending, StoppedError, UnpricedError
 from app.cli.conversation_formats import Reading, read_conversations
-from app.cli.conversation_messages import Conversation, check
+from app.cli.conversation_messages import Conversation, Times, check
 from app.cli.conversation_plan import plan_of, tell_plan
 from app.cli.conversation_records import Record, UnreadableError, records_of
 from app.cli.demo import KeyOption, UrlOption
@@ -72,9 +73,36 @@ LimitOption = Annotated[
 ]
 
 
+def _zone(name: str) -> tzinfo | None:
+    """Raises typer.BadParameter."""
+    try:
+        if name[:1] in {"+", "-"}:
+            return datetime.fromisoformat(f"2000-01-01T00:00{name}").tzinfo
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
+        raise typer.BadParameter(
+            f"{name!r} is no time zone that this machine knows; give one like Asia/Shanghai or "
+            "+08:00."
+        ) from error
+
+
+ZoneOption = Annotated[
+    tzinfo | None,
+    typer.Option(
+        "--time-zone",
+        parser=_zone,
+        metavar="ZONE",
+        help="Where users were when they wrote, such as Asia/Shanghai or +08:00, for times in "
+        'UTC or without a zone: it decides which day "yesterday" is.',
+        show_default=False,
+    ),
+]
+
+
 def import_conversations_command(
     files: FilesArgument,
     user: UserOption = None,
+    zone: ZoneOption = None,
     since: SinceOption = None,
     limit: LimitOption = None,
     dry_run: Annotated[
@@ -108,7 +136,7 @@ def import_conversations_command(
     interruption, or with a newer export. A budget stops it between two conversations, each of
     which is then waited for.
     """
-    reading = _chosen(_read(files, user), since, limit)
+    reading = _chosen(_read(files, user, zone), since, limit)
     for sentence in reading.unreadable:
         err.print(sentence, markup=False)
     settings = settings_with(data_dir=data_dir)
@@ -166,7 +194,7 @@ def _import_all(
     return done
 
 
-def _read(files: Sequence[Path], user: str | None) -> Reading:
+def _read(files: Sequence[Path], user: str | None, zone: tzinfo | None) -> Reading:
     if user is not None:
         try:
             check(TypeAdapter(OwnId).validate_python, user, "--user")
@@ -179,7 +207,7 @@ def _read(files: Sequence[Path], user: str | None) -> Reading:
             records += records_of(file)
         except UnreadableError as error:
             unreadable.append(str(error))
-    reading = read_conversations(records, user_id=user, now=utc_now())
+    reading = read_conversations(records, user_id=user, times=Times(utc_now(), zone))
     return replace(reading, unreadable=unreadable + reading.unreadable)
 
 

@@ -5,10 +5,12 @@ import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pytest
 
 from app.cli.conversation_formats import Reading, read_conversations
+from app.cli.conversation_messages import Times
 from app.cli.conversation_records import UnreadableError, records_of
 
 NOW = datetime(2026, 11, 24, tzinfo=UTC)
@@ -19,7 +21,7 @@ def read(
 ) -> Reading:
     file = tmp_path / name
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return read_conversations(records_of(file), user_id=user, now=NOW)
+    return read_conversations(records_of(file), user_id=user, times=Times(NOW))
 
 
 def lines(*values: Any) -> str:
@@ -76,7 +78,7 @@ class TestShapes:
         sent = found.conversations[1].to_append()
         assert [one["metadata"] for one in sent] == [
             {"client_time": "2024-05-02T07:00:00+00:00"},
-            {"client_time": "2024-05-02T08:00:00+00:00"},
+            {"client_time": "2024-05-02T10:00:00+02:00"},
         ]
         assert sent[1]["name"] == "Ana"
 
@@ -222,7 +224,7 @@ class TestShapes:
             other = chatgpt(node("b", "root"), conversation_id="c-2")
             archive.writestr("export/conversations-001.json", json.dumps([other]))
 
-        found = read_conversations(records_of(tmp_path / "e.zip"), user_id=None, now=NOW)
+        found = read_conversations(records_of(tmp_path / "e.zip"), user_id=None, times=Times(NOW))
 
         assert contents(found) == [["Said in a."], ["Said in b."]]
         assert found.conversations[1].place == "e.zip/export/conversations-001.json, line 1"
@@ -273,6 +275,49 @@ class TestShapes:
         assert contents(read(tmp_path, text)) == [["A."]]
         assert contents(read(tmp_path, "")) == []
         assert contents(read(tmp_path, "[]")) == []
+
+
+class TestTimeZone:
+    """A day such as yesterday is one of the place where it was said."""
+
+    @pytest.mark.parametrize(
+        ("told", "sent"),
+        [
+            ("2024-05-01T16:30:00Z", "2024-05-02T00:30:00+08:00"),
+            (1714581000, "2024-05-02T00:30:00+08:00"),
+            ("2024-05-02T00:30:00", "2024-05-02T00:30:00+08:00"),
+            ("2024-05-01T18:30:00+02:00", "2024-05-01T18:30:00+02:00"),
+        ],
+    )
+    def test_it_is_that_of_the_file_or_else_the_one_that_is_given(
+        self, tmp_path: Path, told: Any, sent: str
+    ) -> None:
+        file = tmp_path / "a.jsonl"
+        file.write_text(lines(line("I moved here yesterday.", client_time=told)))
+        there = Times(NOW, ZoneInfo("Asia/Shanghai"))
+
+        [one] = read_conversations(records_of(file), user_id=None, times=there).conversations
+
+        [message] = one.to_append()
+        assert message["metadata"] == {"client_time": sent}
+
+    def test_it_changes_no_id(self, tmp_path: Path) -> None:
+        file = tmp_path / "a.jsonl"
+        said = {"role": "user", "content": "Hello.", "client_time": "2024-05-01T16:30:00Z"}
+        file.write_text(lines({"messages": [said]}, line("B.", client_time=1e9)))
+        zones = (None, ZoneInfo("Asia/Shanghai"), ZoneInfo("America/New_York"))
+
+        read = [
+            read_conversations(records_of(file), user_id=None, times=Times(NOW, zone))
+            for zone in zones
+        ]
+
+        ids = [
+            [(one.session_id, one.to_append()[0]["message_id"]) for one in found.conversations]
+            for found in read
+        ]
+        assert len(ids[0]) == 2
+        assert ids[0] == ids[1] == ids[2]
 
 
 class TestUnreadable:

@@ -145,7 +145,7 @@ def test_second_run_appends_nothing(run: Run, service: Service, key: str, tmp_pa
     old = got(service, key, "/sessions/old/messages")
     assert [one["content"] for one in old] == ["Older.", "And more."]
     assert new["user_id"] == "ana"
-    assert new["metadata"] == {"client_time": "2024-05-02T08:00:00+00:00"}
+    assert new["metadata"] == {"client_time": "2024-05-02T10:00:00+02:00"}
     assert old[-1]["create_time"] < new["create_time"]
 
 
@@ -231,6 +231,9 @@ def test_what_the_service_refuses_is_told_and_the_rest_imported(
         (["--user", "a/b"], 2, "--user"),
         (["--limit", "0"], 2, "--limit"),
         (["--since", "May"], 2, "--since"),
+        (["--time-zone", "Middle/Earth"], 2, "--time-zone"),
+        (["--time-zone", "../zone"], 2, "--time-zone"),
+        (["--time-zone", "+25:00"], 2, "--time-zone"),
     ],
 )
 def test_options_that_cannot_be_are_refused(
@@ -240,6 +243,20 @@ def test_options_that_cannot_be_are_refused(
 
     assert done.exit_code == code
     assert words in done.stderr
+
+
+@pytest.mark.parametrize("zone", ["Asia/Shanghai", "+08:00"])
+def test_day_of_a_date_is_that_of_the_time_zone(
+    run: Run, service: Service, key: str, tmp_path: Path, zone: str
+) -> None:
+    said = talk(f"late{zone[0]}", "2024-05-01T16:30:00Z", "I moved to Lisbon yesterday.")
+
+    done = run(file_of(tmp_path, said), "--user", "mia", "--time-zone", zone, "--wait")
+
+    assert done.exit_code == 0, done.stderr
+
+    [memory] = got(service, key, "/memories", user_id="mia")
+    assert memory["valid_from"] == "2024-05-01T00:00:00Z"
 
 
 def test_file_that_is_cut_off_leaves_nothing(
