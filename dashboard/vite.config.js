@@ -15,10 +15,12 @@ export default defineConfig({
     reportCompressedSize: false,
     rolldownOptions: {
       output: {
-        // A page's file changes with the page and with what all share, but not with other pages.
+        // A page's file changes with the page and with what all share, but not with other pages. Pages
+        // without charts load none.
         codeSplitting: {
           groups: [
-            { name: "shared", test: /node_modules.preact|src.(api|load|routing|session|text)\.ts$|src.text.(en|zh)\.ts$|src.components.(?!chart)/ },
+            { name: "shared", priority: 2, test: /node_modules.preact|src.(api|durations|load|pages-of|routing|session|text)\.ts$|src.text.(en|zh)\.ts$|src.components.(?!chart|daily)/ },
+            { name: "chart", priority: 1, test: /node_modules.uplot|src.components.(chart|daily)/ },
           ],
         },
       },

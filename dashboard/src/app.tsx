@@ -1,5 +1,5 @@
 import type { ComponentType } from "preact";
-import { useEffect, useReducer, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useReducer, useRef, useState } from "preact/hooks";
 
 import { type Access, isBound, loadAccess, may } from "./access";
 import { KeyAccess } from "./components/key-access";
@@ -128,7 +128,8 @@ function LoadedPage({ name, route, access }: { name: PageName; route: Route; acc
     access: null,
     failed: null,
   });
-  useEffect(() => {
+  // The module and the key's access are asked for together, before the first frame.
+  useLayoutEffect(() => {
     let gone = false;
     const load: LoadPage = PAGES[name];
     Promise.all([load(), access]).then(

@@ -1,4 +1,4 @@
-import { useCallback, useEffect, useState } from "preact/hooks";
+import { useCallback, useEffect, useLayoutEffect, useState } from "preact/hooks";
 
 import { forgetFailed, ProblemError } from "./api";
 
@@ -14,7 +14,8 @@ export interface Loaded<T> {
 export function useLoad<T>(ask: (signal: AbortSignal) => Promise<T>, inputs: readonly unknown[]): Loaded<T> {
   const [state, setState] = useState<Omit<Loaded<T>, "reload">>({ data: null, problem: null, loading: true });
   const [round, setRound] = useState(0);
-  useEffect(() => {
+  // Asks before the first frame is drawn, not after it.
+  useLayoutEffect(() => {
     const stop = new AbortController();
     setState((last) => ({ ...last, loading: true }));
     ask(stop.signal).then(

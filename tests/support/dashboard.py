@@ -105,16 +105,21 @@ async def context_of(
     context.set_default_timeout(PATIENCE * 1000)
     await watch.begin(context)
     if key is not None:
-        kept = f"{json.dumps(_KEY_PLACE)}, {json.dumps(key)}"
-        await context.add_init_script(
-            # The empty page of a new tab has no storage. A test may sign out.
-            "if (location.protocol === 'http:' && !sessionStorage.getItem('tests.begun')) {"
-            f" sessionStorage.setItem({kept}); sessionStorage.setItem('tests.begun', 'yes'); }}"
-        )
+        await signed_in(context, key)
     try:
         yield context
     finally:
         await context.close()
+
+
+async def signed_in(context: BrowserContext, key: str) -> None:
+    """Let every new tab of the profile begin with the key."""
+    kept = f"{json.dumps(_KEY_PLACE)}, {json.dumps(key)}"
+    await context.add_init_script(
+        # The empty page of a new tab has no storage. A test may sign out.
+        "if (location.protocol === 'http:' && !sessionStorage.getItem('tests.begun')) {"
+        f" sessionStorage.setItem({kept}); sessionStorage.setItem('tests.begun', 'yes'); }}"
+    )
 
 
 async def open_page(page: Page, hash_: str) -> None:

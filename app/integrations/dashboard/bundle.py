@@ -3,7 +3,7 @@
 import gzip
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
 from typing import Final
 
@@ -17,12 +17,15 @@ _MEDIA_TYPES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class BuiltFile:
     media_type: str
     content: bytes
-    compressed: bytes
-    """With gzip."""
+
+    @cached_property
+    def compressed(self) -> bytes:
+        """With gzip; made when it is first asked for, since the largest file takes longest."""
+        return gzip.compress(self.content, mtime=0)
 
 
 @cache
@@ -31,17 +34,12 @@ def built_files() -> Mapping[str, BuiltFile]:
     an update replaces them while the service goes on.
     """
     folder = files(__package__) / "assets"
-    return {file.name: _read(file.name, file.read_bytes()) for file in folder.iterdir()}
+    return {
+        file.name: BuiltFile(_MEDIA_TYPES[file.name.rpartition(".")[2]], file.read_bytes())
+        for file in folder.iterdir()
+    }
 
 
 def find_built(name: str) -> BuiltFile | None:
     """The built file of this name, or None."""
     return built_files().get(name)
-
-
-def _read(name: str, content: bytes) -> BuiltFile:
-    return BuiltFile(
-        media_type=_MEDIA_TYPES[name.rpartition(".")[2]],
-        content=content,
-        compressed=gzip.compress(content, mtime=0),
-    )

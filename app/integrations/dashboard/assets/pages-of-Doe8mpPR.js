@@ -1,1 +1,0 @@
-function e(e){return async(t,n)=>{let r=Number(t??0),i=r+n;return{items:e.slice(r,i),next_cursor:i<e.length?String(i):null}}}export{e as t};
