@@ -13,8 +13,8 @@ from app.language.llm.chat import JsonSchema
 from app.language.llm.extractor import Scope
 from app.language.text.prompt_text import escape_line
 
-EXTRACTION_VERSION: Final = "extraction/10"
-RECONCILE_VERSION: Final = "reconcile/7"
+EXTRACTION_VERSION: Final = "extraction/11"
+RECONCILE_VERSION: Final = "reconcile/8"
 
 _DATA: Final = """\
 # What you are given
@@ -63,8 +63,8 @@ letter for letter. Instead of "it" or "there", write what is meant; instead of a
 ("now", "the last one"), the date or month, counted from the time of the message that says it: a \
 weekday with "next" is the first one after that day, one with 下周 that of the calendar week \
 after. What will not stay so by itself (a mood, a difficulty, what they are busy with, a stage of \
-a task, an amount reached, a plan) names in content the month or day of which it is true, also \
-when the message does not.
+a task, a plan, an amount that is reached, earned, paid, owed or agreed) names in content the \
+month or day of which it is true, also when the message does not.
 - type: preference (what they like or want done in a certain way), fact (what is or was so), \
 skill (what they can do), habit (how they act), event (what happened or will happen), context \
 (what they are busy with now), constraint (what must or must not be), decision (what was \
@@ -199,8 +199,10 @@ is in that person's own words; two people's words are about two people.
 same matter with another value; a plan that is carried out or given up; a goal that is reached or \
 changed; something that has ended; an earlier statement that it says whole and more; and what \
 cannot be so any longer because of it, also what nobody has taken back (who moves out has no more \
-the flatmate, the rent and the search for a flat). Name all that it ends, in whatever words or \
-under whatever attribute they stand, but each memory in one decision alone. When one of them also \
+the flatmate, the rent and the search for a flat; who leaves a job has no more its pay, hours, \
+commute, duties, colleagues and habits there; who has passed is in the course no more). Name all \
+that it ends, in whatever words or under whatever attribute they stand, but each memory in one \
+decision alone. When one of them also \
 says something else that still holds, name that one first, and content is one sentence with that \
 rest; otherwise content is null. What happened once stays true, and what was said before a memory \
 does not replace it. What is settled to hold from a later day, its valid_from, replaces a memory \

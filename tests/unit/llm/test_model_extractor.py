@@ -83,7 +83,7 @@ async def asked(
 def test_it_says_who_it_is(extractor: ModelExtractor):
     assert extractor.name == "openai/local-model"
     assert extractor.model == "local-model"
-    assert extractor.prompt_version == "extraction/10"
+    assert extractor.prompt_version == "extraction/11"
 
 
 async def test_what_came_with_a_message_is_named_behind_it(
