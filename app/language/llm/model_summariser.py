@@ -91,8 +91,9 @@ def summary_prompt(*, words: int, fold: bool, wishes: str | None) -> str:
     return "\n".join(parts)
 
 
-TRIES: Final = 3
-"""Of an answer that cannot be used; what does not arrive at all the client repeats."""
+TRIES: Final = 2
+"""Of an answer that cannot be used: what was blank twice is asked for again by a later attempt of
+the job alone. What does not arrive at all the client repeats."""
 
 CHARACTERS: Final = 50_000
 """Of messages that are shown at most; longer ones are cut, and none is left out."""

@@ -178,7 +178,7 @@ class TestTrimming:
 
 
 class TestFailing:
-    """Three tries, then the error; and an error's text is never a summary."""
+    """Two tries, then the error; and an error's text is never a summary."""
 
     @pytest.mark.parametrize(
         "bad",
@@ -186,24 +186,25 @@ class TestFailing:
          summarises(""), summarises("  \n"), summarises(None), summarises(7)],
     )  # fmt: skip
     async def test_an_answer_without_a_summary_is_asked_for_again(self, server, summariser, bad):
-        server.chat.script(bad, bad, summarises("The user lives in Munich."))
+        server.chat.script(bad, summarises("The user lives in Munich."))
 
         summary = await summariser.summarise(SummaryRequest(100, SAID))
 
         assert summary.text == "The user lives in Munich."
-        assert summary.use.calls == 3
+        assert summary.use.calls == 2
 
     # Each try for an answer without JSON is followed by one that says the form in words.
     @pytest.mark.parametrize(
         ("bad", "each"), [(empty, 1), (summarises(" "), 1), (writes("No."), 2)]
     )
-    async def test_the_third_is_the_last(self, server, summariser, bad, each):
+    async def test_the_second_is_the_last(self, server, summariser, bad, each):
         server.chat.otherwise = bad
 
         with pytest.raises(ModelUnavailableError) as failed:
             await summariser.summarise(SummaryRequest(100, SAID))
 
         assert failed.value.reason == "bad_answer"
+        assert TRIES == 2
         assert failed.value.use.calls == TRIES * each == len(server.chat.requests)
 
     @pytest.mark.parametrize("final", [declines, filtered, refusal(401), refusal(404)])
@@ -236,7 +237,7 @@ class TestFailing:
     )
     async def test_what_says_nothing_of_the_messages_is_no_summary(self, server, summariser, bad):
         """It is asked for again, and the last try says why it failed."""
-        server.chat.script(summarises(bad), summarises(bad), summarises("She lives in Munich."))
+        server.chat.script(summarises(bad), summarises("She lives in Munich."))
 
         summary = await summariser.summarise(SummaryRequest(100, SAID))
 
