@@ -7,7 +7,7 @@ import secrets
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -37,10 +37,14 @@ from app.identity.tenants.schemas import (
 from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.platform.database.base import new_id
 from app.platform.database.engine import enter_tenant
+from app.platform.jobs.repository import JobRepository
 from app.platform.plugins.runner import Processors
 from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
+
+QUOTAS: Final = ("daily_calls", "daily_tokens")
+"""Limits in a tenant's config, and the reasons of jobs that wait because one is used up."""
 
 log = structlog.get_logger()
 
@@ -217,7 +221,7 @@ class TenantService:
         expected: int | None = None,
         actor: Principal | None = None,
     ) -> TenantRead:
-        """The changed tenant.
+        """The changed tenant. Work that waits for its quota looks at once whether it still must.
 
         Args:
             expected: the version it must have.
@@ -237,6 +241,8 @@ class TenantService:
         await self._check_config(changes.get("config", {}))
         async with self._work.write(tenant_id, while_disabled=True) as unit:
             tenant = await TenantRepository(unit.db, tenant_id).patch(changes, expected=expected)
+            if "config" in changes:
+                await JobRepository(unit.db, tenant_id).hasten_deferred(QUOTAS)
             return TenantRead.model_validate(tenant)
 
     async def add_key(

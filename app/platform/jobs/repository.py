@@ -4,7 +4,7 @@ Claiming across tenants is in `dispatch.py`.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -112,6 +112,12 @@ class JobRepository:
         if key is not None:
             statement = statement.where(Job.key == key, text(LIVE))
         return list(await self._db.scalars(statement.order_by(Job.due_at).limit(most)))
+
+    async def hasten_deferred(self, reasons: Collection[str]) -> None:
+        """Hasten the pending jobs that wait for one of these reasons."""
+        mine = Job.tenant_id == self._tenant_id, Job.status == "pending"
+        waiting = select(Job.job_id).where(*mine, Job.deferred_reason.in_(reasons))
+        await self.hasten(list(await self._db.scalars(waiting)))
 
     async def hasten(self, job_ids: Sequence[str]) -> None:
         """Make pending jobs due at once, but those that somebody else changes meanwhile."""

@@ -673,6 +673,38 @@ class TestLimits:
         await set_daily_calls(dsn, client.tenant_id, 100)
         assert (await extracted(client, "talk"))["deferred_reason"] is None
 
+    async def test_what_waits_for_a_quota_goes_on_when_it_is_raised(
+        self, client, worker, chat, dsn, model_runtime
+    ):
+        """One that is still used up is looked at, and the work waits for midnight again."""
+        chat.otherwise = by_question(
+            memories=extracts(everything), decisions=decides(lambda *_: {"event": "ADD"})
+        )
+
+        async def limit(calls: int) -> None:
+            patch = TenantPatch(config={"daily_calls": calls})
+            await tenants(model_runtime).patch(client.tenant_id, patch)
+
+        await limit(1)
+        await read(client, "The user lives in Munich.", REPLY)
+        await append(client, "talk", "The user has two dogs.", REPLY)
+        await due(dsn, client.tenant_id)
+        first = await deferred(client)
+        await limit(1)
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                again = await deferred(client)
+                if again["started_at"] != first["started_at"]:
+                    break
+                await asyncio.sleep(0.05)
+        assert again["deferred_reason"] == "daily_calls"
+        assert again["due_at"] == first["due_at"]
+
+        await limit(2)
+
+        await until_read(client)
+        assert len(await texts(client)) == 2
+
 
 async def set_daily_calls(dsn: str, tenant_id: str, calls: int) -> None:
     await execute(

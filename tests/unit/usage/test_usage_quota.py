@@ -1,10 +1,12 @@
 """Quotas as arithmetic: what counts, what bars, until when."""
 
 from datetime import UTC, date, datetime
+from typing import get_args
 
 import pytest
 
-from app.identity.usage.quota import Exhausted, Quota, Totals, exhausted
+from app.identity.tenants.service import QUOTAS
+from app.identity.usage.quota import Exhausted, Quota, QuotaName, Totals, exhausted
 
 DAY = date(2026, 12, 31)
 MIDNIGHT = datetime(2027, 1, 1, tzinfo=UTC)
@@ -57,3 +59,7 @@ def test_what_is_no_limit_leaves_the_deployments(value: object) -> None:
     quota = Quota(daily_calls=10, daily_tokens=100)
 
     assert quota.overridden({"daily_calls": value, "daily_tokens": value}) == quota
+
+
+def test_a_tenant_that_is_changed_hastens_what_waits_for_any_quota() -> None:
+    assert get_args(QuotaName) == QUOTAS
