@@ -52,6 +52,11 @@ _FAULTS: Final[dict[AnswerFault, str]] = {
 }
 
 
+def in_seconds(wait: timedelta) -> int:
+    """Whole seconds that are not too few, as `Retry-After` tells them."""
+    return math.ceil(wait.total_seconds())
+
+
 class EmbeddingUnavailableError(UnavailableError):
     """No vector could be had; nothing was written; safe to retry.
 
@@ -67,6 +72,7 @@ class EmbeddingUnavailableError(UnavailableError):
         reason: FailureReason,
         *,
         what: str | None = None,
+        retry_after: timedelta | None = None,
         provider_status: int | None = None,
         provider_code: str | None = None,
     ) -> None:
@@ -76,6 +82,7 @@ class EmbeddingUnavailableError(UnavailableError):
             reason: what a program may branch on.
             what: a sentence of ours about the failure, without text, keys or the
                 provider's words; by default the one that belongs to the reason.
+            retry_after: how long the provider wants to be left alone.
             provider_status: status of the provider's answer, when there was one.
             provider_code: the provider's own error code, already checked to be a plain word.
 
@@ -83,10 +90,14 @@ class EmbeddingUnavailableError(UnavailableError):
         super().__init__(
             what or _SENTENCES[reason],
             reason=reason,
+            **({} if retry_after is None else {"retry_after": in_seconds(retry_after)}),
             **({} if provider_status is None else {"provider_status": provider_status}),
             **({} if provider_code is None else {"provider_code": provider_code}),
         )
         self.reason = reason
+        self.retry_after = retry_after
+        if retry_after is not None:
+            self.headers = {"Retry-After": str(in_seconds(retry_after))}
 
 
 class ModelUnavailableError(UnavailableError):
@@ -123,7 +134,7 @@ class ModelUnavailableError(UnavailableError):
         members: dict[str, JsonValue] = {
             "reason": reason,
             "fault": fault,
-            "retry_after": None if retry_after is None else math.ceil(retry_after.total_seconds()),
+            "retry_after": None if retry_after is None else in_seconds(retry_after),
             "provider_status": provider_status,
             "provider_code": provider_code,
         }

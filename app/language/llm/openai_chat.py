@@ -14,7 +14,7 @@ from app.language.llm.chat import ChatAnswer, JsonSchema, Opening
 from app.language.llm.errors import AnswerFault, ModelUnavailableError
 from app.language.llm.extractor import ModelUse
 from app.language.llm.json_answers import read_answer
-from app.language.llm.openai_client import failure_of, refusal_in, words_of
+from app.language.llm.openai_client import failure_of, refusal_in, within_timeout, words_of
 from app.language.llm.openai_completion import Completion, read_completion
 from app.language.llm.openai_dialect import Dialect, Limit, Question, about_limit, about_roles
 from app.platform.observability.spans import model_call
@@ -121,8 +121,9 @@ class OpenAIChat:
             with model_call("chat", self._model) as span:
                 try:
                     # The raw answer, because the SDK builds models from it without checking them.
-                    response = await self._client.chat.completions.with_raw_response.create(
-                        model=self._model, **question.request(dialect)
+                    create = self._client.chat.completions.with_raw_response.create
+                    response = await within_timeout(
+                        self._client, create(model=self._model, **question.request(dialect))
                     )
                 except openai.OpenAIError as error:
                     refusal: openai.OpenAIError = error

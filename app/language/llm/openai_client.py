@@ -2,17 +2,19 @@
 and what the SDK raises as reasons of ours.
 
 The SDK waits up to two minutes when the provider says how long; a worker has better things to do,
-and whoever waits on a request has left. So a longer wait than a minute is reported. By the time an
-error arrives here the SDK has retried what may pass (429, 5xx, connections).
+and whoever waits on a request has left. So a longer wait than some seconds is reported: a job waits
+in its queue, which tells until when. By the time an error arrives here the SDK has retried what may
+pass (429, 5xx, connections), all of it within the time of one call.
 """
 
+import asyncio
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import parse_qsl, urlsplit, urlunsplit
 
 from app.language.llm.authorities import authorities
@@ -149,7 +151,32 @@ def _reason(status: int, words: str) -> FailureReason:
     return "refused" if 400 <= status < 500 else "provider_error"
 
 
-LONGEST_WAIT: Final = timedelta(minutes=1)
+LONGEST_WAIT: Final = timedelta(seconds=5)
+"""For which the provider may ask within a call; after a longer one it is called anew."""
+
+
+_Result = TypeVar("_Result")
+
+
+async def within_timeout(client: "openai.AsyncOpenAI", call: Awaitable[_Result]) -> _Result:
+    """The result of a call with all its retries, within the client's timeout.
+
+    The SDK gives each try the whole of it, so that an endpoint that hangs costs three.
+
+    Raises:
+        openai.APITimeoutError: it is over.
+        openai.OpenAIError: as the call does.
+
+    """
+    import httpx2
+    import openai
+
+    seconds = client.timeout if isinstance(client.timeout, int | float) else None
+    try:
+        async with asyncio.timeout(seconds):
+            return await call
+    except TimeoutError as error:
+        raise openai.APITimeoutError(httpx2.Request("POST", client.base_url)) from error
 
 
 def connect(

@@ -15,7 +15,7 @@ from pydantic import BaseModel, BeforeValidator, Field, ValidationError
 
 from app.language.llm.embedder import EmbeddingUse, Vectors, unit_rows
 from app.language.llm.errors import EmbeddingUnavailableError
-from app.language.llm.openai_client import failure_of
+from app.language.llm.openai_client import failure_of, within_timeout
 from app.platform.observability.spans import model_call
 
 if TYPE_CHECKING:
@@ -101,17 +101,23 @@ async def _request(
         # The raw answer, because the SDK builds models from it without checking them and
         # fails in its own ways on a bad one.
         with model_call("embeddings", model):
-            response = await client.embeddings.with_raw_response.create(
-                model=model,
-                input=list(texts),
-                # Not every local server knows base64, the SDK's default.
-                encoding_format="float",
-                dimensions=openai.omit if dimensions is None else dimensions,
+            response = await within_timeout(
+                client,
+                client.embeddings.with_raw_response.create(
+                    model=model,
+                    input=list(texts),
+                    # Not every local server knows base64, the SDK's default.
+                    encoding_format="float",
+                    dimensions=openai.omit if dimensions is None else dimensions,
+                ),
             )
     except openai.OpenAIError as error:
         failure = failure_of(error)
         raise EmbeddingUnavailableError(
-            failure.reason, provider_status=failure.status, provider_code=failure.code
+            failure.reason,
+            retry_after=failure.retry_after,
+            provider_status=failure.status,
+            provider_code=failure.code,
         ) from error
     return response.content
 

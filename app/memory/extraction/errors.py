@@ -41,10 +41,10 @@ def kept_failure(payload: Mapping[str, Any]) -> DomainError | None:
     """The error of a job's last attempt, if that was for a model."""
     members = dict(payload.get(FAILURE) or {})
     seconds = members.pop("retry_after", None)
+    wait = None if seconds is None else timedelta(seconds=seconds)
     match members.pop("code", None):
         case ModelUnavailableError.code:
-            wait = None if seconds is None else timedelta(seconds=seconds)
             return ModelUnavailableError(retry_after=wait, **members)
         case EmbeddingUnavailableError.code:
-            return EmbeddingUnavailableError(**members)
+            return EmbeddingUnavailableError(retry_after=wait, **members)
     return None

@@ -420,11 +420,11 @@ class TestFailure:
 
 class TestConnection:
     @staticmethod
-    def connected(server: OpenAIServer) -> AsyncOpenAI:
+    def connected(server: OpenAIServer, timeout: float = PATIENCE) -> AsyncOpenAI:
         return connect(
             api_key="sk-secret",
             base_url=server.base_url,
-            timeout=timedelta(seconds=5),
+            timeout=timedelta(seconds=timeout),
             max_retries=2,
         )
 
@@ -439,21 +439,43 @@ class TestConnection:
         assert time.perf_counter() - started > 1.0
 
     @pytest.mark.parametrize("status", [429, 503])
-    async def test_reports_a_wait_of_more_than_a_minute_at_once(
-        self, server: OpenAIServer, status: int
+    @pytest.mark.parametrize("seconds", [5.001, 6, 60])
+    async def test_reports_a_wait_of_more_than_some_seconds_at_once(
+        self, server: OpenAIServer, status: int, seconds: float
     ):
-        server.chat.script(refusal(status, retry_after="61"), GOOD)
+        server.chat.script(refusal(status, retry_after=str(seconds)), GOOD)
         async with self.connected(server) as client:
             error = await asyncio.wait_for(failure(OpenAIChat(client, MODEL)), PATIENCE)
 
-        assert error.retry_after == timedelta(seconds=61)
+        assert error.retry_after == timedelta(seconds=seconds)
         assert len(server.chat.requests) == 1
 
-    async def test_waits_up_to_a_minute_itself(self, server: OpenAIServer):
-        server.chat.script(refusal(429, retry_after="60"), GOOD)
-        async with self.connected(server) as client:
-            with pytest.raises(TimeoutError):
-                await asyncio.wait_for(ask(OpenAIChat(client, MODEL)), 1)
+    @pytest.mark.parametrize("seconds", [4.999, 5])
+    async def test_waits_for_some_seconds_itself(self, server: OpenAIServer, seconds: float):
+        server.chat.script(refusal(429, retry_after=str(seconds)), GOOD)
+        async with self.connected(server, timeout=600) as client:
+            asked = asyncio.create_task(ask(OpenAIChat(client, MODEL)))
+            answer = await asyncio.wait_for(asked, PATIENCE)
+
+        assert answer.data["memories"]
+        assert len(server.chat.requests) == 2
+
+    async def test_of_an_endpoint_that_hangs_costs_one_timeout(self, server: OpenAIServer):
+        server.chat.otherwise = slowly(3.0, GOOD)
+        async with self.connected(server, timeout=0.5) as client:
+            error = await failure(OpenAIChat(client, MODEL))
+
+        assert error.reason == "timeout"
+        assert error.use.calls == len(server.chat.requests) == 1
+
+    async def test_has_one_timeout_for_all_its_retries(self, server: OpenAIServer):
+        # The first retry comes after half a second at the latest, and is cut off.
+        server.chat.script(refusal(500), slowly(3.0, GOOD), GOOD)
+        async with self.connected(server, timeout=1) as client:
+            error = await failure(OpenAIChat(client, MODEL))
+
+        assert error.reason == "timeout"
+        assert len(server.chat.requests) == 2
 
     async def test_does_not_repeat_what_only_paying_helps(self, server: OpenAIServer):
         server.chat.script(refusal(429, code="insufficient_quota"), GOOD)

@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from datetime import timedelta
 
 import numpy as np
 import pytest
@@ -163,6 +164,27 @@ async def test_a_retry_waits_as_long_as_the_provider_asks(server: OpenAIServer):
     assert vectors.any()
     assert len(server.requests) == 3
     assert time.perf_counter() - started > 1.0
+
+
+@pytest.mark.parametrize(("asked", "told"), [(None, None), ("0.25", "1"), ("7", "7")])
+async def test_a_failure_says_how_long_the_provider_asks_to_wait(
+    server: OpenAIServer, asked: str | None, told: str | None
+):
+    server.script(refusal(429, retry_after=asked))
+    async with server.client() as client:
+        error = await failure(OpenAIEmbedder(client, MODEL, NATIVE_DIMENSION))
+
+    assert error.retry_after == (None if asked is None else timedelta(seconds=float(asked)))
+    assert error.headers.get("Retry-After") == (told or "5")
+
+
+async def test_an_endpoint_that_hangs_costs_one_timeout(server: OpenAIServer):
+    server.script(slow(3.0), good)
+    async with server.client(timeout=0.5, max_retries=2) as client:
+        error = await failure(OpenAIEmbedder(client, MODEL, NATIVE_DIMENSION))
+
+    assert error.reason == "timeout"
+    assert len(server.requests) == 1
 
 
 async def test_large_batches_are_split_by_texts_and_by_bytes(
