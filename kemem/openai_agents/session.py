@@ -13,7 +13,7 @@ from kemem.calls import Call, Operation, Page, fetch_pages, post
 from kemem.conversation import DeletedMessages, batches, clear, newest, recall
 from kemem.errors import UnprocessableError
 from kemem.ids import checked_id
-from kemem.openai_agents.items import as_part, call_ids, items_of, message_of
+from kemem.openai_items import as_part, call_ids, items_of, message_of
 from kemem.owners import UserChoice, UserSource
 from kemem.sessions import Appended, Message
 

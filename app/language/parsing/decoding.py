@@ -6,6 +6,7 @@ apart, and damage from text.
 """
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
@@ -132,11 +133,11 @@ def _is_text(text: str) -> bool:
     """Whether its words and characters stand as people write them."""
     if BROKEN.search(text):
         return False
-    words = [word for word in _WORD.findall(text) if not word.isascii()]
-    faults = sum(not _is_word(word) for word in words)
+    words = Counter(word for word in _WORD.findall(text) if not word.isascii())
+    faults = sum(number for word, number in words.items() if not _is_word(word))
     odd = len(_ODD_CHAR.findall(text))
     inside = len(_INSIDE.findall(text))
-    return faults + odd + inside <= _DAMAGE * (len(words) + odd + inside)
+    return faults + odd + inside <= _DAMAGE * (words.total() + odd + inside)
 
 
 def _is_word(word: str) -> bool:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kemem.openai_agents.items import items_of, message_of
+from kemem.openai_items import items_of, message_of
 
 PIXEL = "data:image/png;base64,iVBORw0KGgo="
 ITEMS: list[dict[str, Any]] = [

@@ -305,8 +305,6 @@ def test_time_grows_with_length_only(piece):
         return time.process_time() - began
 
     short, long = piece * (5_000 // len(piece)), piece * (40_000 // len(piece))
-    # Eight times the text; with a square it would be sixty-four times.
-    assert (
-        min(seconds(long, long) for _ in range(2))
-        < 24 * min(seconds(short, None) for _ in range(3)) + 0.05
-    )
+    # Eight times the text; with a square it would be sixty-four times. The best of two.
+    bound = 24 * min(seconds(short, None) for _ in range(3)) + 0.05
+    assert any(seconds(long, long) < bound for _ in range(2))

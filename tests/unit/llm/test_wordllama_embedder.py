@@ -146,10 +146,12 @@ async def longest_gap(work: asyncio.Task) -> float:
 async def test_a_large_batch_leaves_the_loop_to_others(
     wordllama: WordLlamaEmbedder, texts: list[str]
 ):
-    gaps = [await longest_gap(asyncio.create_task(wordllama.embed(texts))) for _ in range(3)]
-
+    gaps = []
     # 2 to 10 ms of 150 or more, mostly the interpreter's own switching interval of 5 ms; on the
     # loop it is nearly the whole. The best of three, as the machine may stand still meanwhile.
+    while not gaps or (min(gaps) >= 0.5 and len(gaps) < 3):
+        gaps.append(await longest_gap(asyncio.create_task(wordllama.embed(texts))))
+
     assert min(gaps) < 0.5
 
 
