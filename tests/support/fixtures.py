@@ -22,7 +22,7 @@ from tests.support.databases import make_logins, migrated_database, new_database
 from tests.support.days import until_no_midnight_is_near
 from tests.support.patience import PATIENCE
 from tests.support.service import USAGE_FLUSH, client_of, settings_of
-from tests.support.tenants import Caller, make_tenant
+from tests.support.tenants import Caller, made_for_one_test, make_tenant
 
 
 @pytest.fixture(scope="session")
@@ -82,6 +82,12 @@ async def runtime(app: FastAPI, dsn: str, settings: Settings) -> AsyncIterator[R
 async def within_one_day() -> None:
     """For tests that name today: no midnight comes while they run."""
     await until_no_midnight_is_near()
+
+
+@pytest.fixture(autouse=True)
+def _tenants_of_this_test() -> Iterator[None]:
+    with made_for_one_test():
+        yield
 
 
 @pytest.fixture

@@ -1,11 +1,16 @@
 """Tenants and keys for tests, made by the service itself."""
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 
 from app.identity.tenants.schemas import KeyCreate, TenantCreate
 from app.identity.tenants.service import TenantService
 from app.runtime import Runtime
+
+_made: list[str] = []
+_left: list[str] = []
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,23 @@ async def make_tenant(runtime: Runtime, name: str = "Acme") -> Caller:
     """A new tenant with its first key, scope admin."""
     created = await tenants(runtime).add(TenantCreate(tenant_name=name))
     assert created.key.key is not None
+    _made.append(created.tenant_id)
     return Caller(created.tenant_id, created.key.key, created.key.key_id)
+
+
+@contextmanager
+def made_for_one_test() -> Iterator[None]:
+    """Tenants that are made meanwhile are nobody's afterwards."""
+    _made.clear()
+    try:
+        yield
+    finally:
+        _left.extend(_made)
+
+
+def left_behind() -> Sequence[str]:
+    """Tenants of tests that are over."""
+    return _left
 
 
 async def make_key(

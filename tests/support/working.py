@@ -16,11 +16,9 @@ from app.runtime import Runtime
 from app.worker import worker_of
 from tests.support.api import execute, ok
 from tests.support.patience import PATIENCE
+from tests.support.tenants import left_behind
 
-_FORGET = """
-DELETE FROM jobs WHERE kind IN ('profile', 'graph_tidy') AND status = 'pending'
-    AND create_time < now() - interval '20 seconds'
-"""
+_FORGET = "DELETE FROM jobs WHERE status = 'pending' AND tenant_id = ANY($1::text[])"
 
 
 @asynccontextmanager
@@ -29,15 +27,15 @@ async def working(
 ) -> AsyncIterator[Worker]:
     """A worker that runs while the block does, and drains at its end.
 
-    It orders no upkeep: of the tenants that other tests left there are many. What their saves
-    owe profiles and graphs is forgotten, lest a test wait behind hundreds of them. It delivers to
-    no webhook: those that tests made up answer after seconds, or never.
+    It orders no upkeep: of the tenants that other tests left there are many. The jobs of these
+    are forgotten, lest a test wait behind hundreds of them. It delivers to no webhook: those that
+    tests made up answer after seconds, or never.
 
     Args:
         profiles: whether it derives them, which asks a scripted model more than a test wrote.
 
     """
-    await execute(dsn, _FORGET)
+    await execute(dsn, _FORGET, left_behind())
     chosen = WorkerLimits(**limits) if limits else None
     without = {DELIVER} if profiles else {DELIVER, PROFILE}
     worker = worker_of(runtime, dsn, limits=chosen, tickers=[], without=without)
