@@ -28,6 +28,7 @@ from app.prompting.context.composition import (
 from app.prompting.context.scene import Scene, stored_conversation
 from app.prompting.context.schemas import ContextRequest
 
+Answer = dict[str, Any]
 COUNTER = EstimatedTokens()
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 TEXTS = st.one_of(
@@ -189,10 +190,7 @@ def part(answer: dict[str, Any], name: str) -> dict[str, Any]:
     return next(one for one in answer["parts"] if one["name"] == name)
 
 
-@given(compositions())
-def test_it_is_within_its_budgets_and_in_order(composition: Composition) -> None:
-    answer = composition.answer()
-
+def it_is_within_its_budgets_and_in_order(composition: Composition, answer: Answer) -> None:
     policy, scale = composition.scene.policy, composition.scene.row["token_scale"]
     assert answer["memory_tokens"] <= composition.options.memory_tokens
     window = answer["window"]
@@ -218,12 +216,9 @@ def _sayable(composition: Composition) -> bool:
     )
 
 
-@given(compositions())
-def test_pressure_counts_all_that_is_sent_and_says_when_it_is_too_much(
-    composition: Composition,
+def pressure_counts_all_that_is_sent_and_says_when_it_is_too_much(
+    composition: Composition, answer: Answer
 ) -> None:
-    answer = composition.answer()
-
     row, policy = composition.scene.row, composition.scene.policy
     tools = composition.options.body.tools_tokens or 0
     pressure = answer["pressure"]
@@ -240,10 +235,9 @@ def test_pressure_counts_all_that_is_sent_and_says_when_it_is_too_much(
         assert (f"{left_out} older messages are left out" in pressure["notice"]) == (left_out > 0)
 
 
-@given(compositions())
-def test_it_is_a_conversation_that_begins_with_the_user(composition: Composition) -> None:
-    answer = composition.answer()
-
+def it_is_a_conversation_that_begins_with_the_user(
+    composition: Composition, answer: Answer
+) -> None:
     speakers = [one["role"] for one in answer["messages"] if one["role"] != "system"]
     assert answer["starts_with_user"] == (speakers[:1] == ["user"])
     spoken = composition.scene.conversation.spoken.values()
@@ -258,9 +252,25 @@ def test_it_is_a_conversation_that_begins_with_the_user(composition: Composition
         assert asked[-1].message_id in {one["message_id"] for one in answer["messages"]}
 
 
+# Most of the time goes into making one up: each is held against all that is promised.
+@given(compositions())
+def test_whatever_was_said_and_remembered_every_promise_is_kept(composition: Composition) -> None:
+    answer = composition.answer()
+
+    it_is_within_its_budgets_and_in_order(composition, answer)
+    pressure_counts_all_that_is_sent_and_says_when_it_is_too_much(composition, answer)
+    it_is_a_conversation_that_begins_with_the_user(composition, answer)
+    corrections_come_first_and_everything_in_the_order_of_its_score(composition, answer)
+    only_what_the_profile_shows_has_no_line_of_its_own(composition, answer)
+    excerpts_stand_in_order_and_their_message_once(composition, answer)
+    nothing_remembered_breaks_out_of_its_block(composition, answer)
+
+
 @given(compositions(render="openai"))
-def test_openai_takes_it(composition: Composition) -> None:
-    messages = composition.answer()["messages"]
+def test_openai_takes_it_and_the_same_gives_the_same(composition: Composition) -> None:
+    answer = composition.answer()
+    messages = answer["messages"]
+    assert composition.answer() == answer
 
     waiting: list[str] = []
     spoken = [place for place, one in enumerate(messages) if one["role"] in {"user", "assistant"}]
@@ -297,11 +307,10 @@ def test_anthropic_takes_it(composition: Composition) -> None:
         made = used
 
 
-@given(compositions())
-def test_corrections_come_first_and_everything_in_the_order_of_its_score(
-    composition: Composition,
+def corrections_come_first_and_everything_in_the_order_of_its_score(
+    composition: Composition, answer: Answer
 ) -> None:
-    used = composition.answer()["used"]
+    used = answer["used"]
 
     corrections = [one for one in used if one["part"] == "corrections"]
     others = [one for one in used if one["part"] == "memories"]
@@ -313,10 +322,9 @@ def test_corrections_come_first_and_everything_in_the_order_of_its_score(
     assert len({one["memory_id"] for one in used}) == len(used)
 
 
-@given(compositions())
-def test_only_what_the_profile_shows_has_no_line_of_its_own(composition: Composition) -> None:
-    answer = composition.answer()
-
+def only_what_the_profile_shows_has_no_line_of_its_own(
+    composition: Composition, answer: Answer
+) -> None:
     assert composition.recalled is not None
     rows = {one.ranked.memory_id: one.row for one in composition.recalled.found}
     profile = part(answer, "profile")["text"] or ""
@@ -333,10 +341,9 @@ def test_only_what_the_profile_shows_has_no_line_of_its_own(composition: Composi
     assert len(answer["used"]) + left == len(rows)
 
 
-@given(compositions())
-def test_excerpts_stand_in_order_and_their_message_once(composition: Composition) -> None:
-    answer = composition.answer()
-
+def excerpts_stand_in_order_and_their_message_once(
+    composition: Composition, answer: Answer
+) -> None:
     used = answer["used_excerpts"]
     assert len({one["message_id"] for one in used}) == len(used)
     order = [(one["said_at"].date(), one["session_id"], one["sequence_no"]) for one in used]
@@ -351,15 +358,9 @@ def test_excerpts_stand_in_order_and_their_message_once(composition: Composition
     assert block["dropped"] == len({one.message.message_id for one in found}) - len(used)
 
 
-@given(compositions())
-def test_nothing_remembered_breaks_out_of_its_block(composition: Composition) -> None:
-    prompt = composition.answer()["prompt"]
+def nothing_remembered_breaks_out_of_its_block(composition: Composition, answer: Answer) -> None:
+    prompt = answer["prompt"]
 
     tags = [line for line in prompt.splitlines() if "<" in line]
     parts = ("memory", "summary", "left_out")
     assert set(tags) <= {f"<{one}>" for one in parts} | {f"</{one}>" for one in parts}
-
-
-@given(compositions(render="openai"))
-def test_the_same_gives_the_same(composition: Composition) -> None:
-    assert composition.answer() == composition.answer()
