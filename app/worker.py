@@ -11,40 +11,27 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
-import httpx2
-
+from app.builders.services import Services
 from app.conversation.messages.extraction_schedule import INDEX
-from app.conversation.messages.jobs import MessageBackfill, MessageJobs
+from app.conversation.messages.jobs import MessageJobs
 from app.conversation.sessions.jobs import COMPACT, EXTRACT, RESCUE
 from app.factory import Factory
 from app.governance.forgetting.jobs import ForgettingJobs
 from app.governance.forgetting.service import KIND as FORGET
-from app.governance.forgetting.steps import Forgetting
 from app.governance.operations import housekeeping
-from app.governance.operations.repository import Retention
-from app.governance.statistics.rollup import Rollup
 from app.governance.webhooks import delivery
-from app.governance.webhooks.secret_box import SecretBox
-from app.governance.webhooks.targets import Targets
-from app.identity.usage.ledger import ModelLedger
-from app.language.parsing.parser_pool import ParserPool
 from app.memory.extraction.inference_request import INFER
 from app.memory.extraction.inference_service import InferenceService
 from app.memory.extraction.jobs import SessionJobs
 from app.memory.graph.jobs import GraphJobs
-from app.memory.graph.memory_reader import MemoryReader
 from app.memory.memories import deletion_service as deletion
-from app.memory.memories.backfill import MemoryBackfill
-from app.memory.memories.quantisation import EXACT_ROWS, QuantisationService
 from app.memory.memories.refreshes import GRAPH_REFRESH, PROFILE
-from app.memory.profiles.derivation import ProfileDerivation
 from app.memory.profiles.jobs import ProfileJobs
+from app.platform.database.engine import Database
 from app.platform.jobs.dispatch import Listener
 from app.platform.jobs.orders import Handler
 from app.platform.jobs.recurring import Recurring, Ticker
 from app.platform.jobs.worker import Worker, WorkerLimits
-from app.prompting.checkpoints.archive_service import CheckpointArchiving
-from app.prompting.compaction.compactor import Compactor
 from app.prompting.compaction.jobs import CompactionJobs
 from app.prompting.documents.extract_service import EXTRACT_FILE, FileExtractService
 from app.prompting.documents.file_service import INGEST
@@ -56,67 +43,30 @@ HOUSEKEEPING_LOOK = timedelta(minutes=1)
 DELIVERY_LOOK = timedelta(seconds=1)
 
 
-def handlers_of(factory: Factory, *, exact_rows: int = EXACT_ROWS) -> dict[str, Handler]:
+def handlers_of(services: Services) -> dict[str, Handler]:
     """Handlers by kind; jobs of a kind that is not here are left to workers that have it."""
-    runtime = factory.runtime
-    settings = runtime.settings
-    backfill = factory.get(MessageBackfill)
-    retention = Retention(deleted=timedelta(days=settings.purge_days))
-    deliverer = delivery.Deliverer(
-        runtime.database,
-        Targets(private=settings.webhook_private_targets),
-        SecretBox(settings.secret_keys),
-        httpx2.create_ssl_context(),
-        runtime.now,
-        timeouts=delivery.Timeouts.within(timedelta(seconds=settings.job_timeout_seconds)),
-    )
     return {
-        EXTRACT: factory.get(SessionJobs).extract,
-        RESCUE: factory.get(SessionJobs).extract,
-        COMPACT: CompactionJobs(
-            runtime.work, factory.get(Compactor), runtime.summarisers, runtime.now
-        ).compact,
-        INFER: factory.get(InferenceService).work_off,
-        INGEST: file_jobs(runtime).ingest,
-        EXTRACT_FILE: factory.get(FileExtractService).work_off,
-        delivery.KIND: deliverer.handle,
-        INDEX: MessageJobs(runtime.database, backfill, runtime.now).index,
-        housekeeping.KIND: housekeeping.Housekeeping(
-            runtime.database,
-            retention,
-            memories=MemoryBackfill(runtime.database),
-            messages=backfill,
-            quantisation=QuantisationService(runtime.database, exact_rows),
-            statistics=Rollup(runtime.database, runtime.catalogue).run,
-            checkpoints=CheckpointArchiving(
-                runtime.database, timedelta(days=settings.checkpoint_ttl_days) or None
-            ),
-        ),
-        PROFILE: profile_jobs(runtime).derive,
-        GRAPH_REFRESH: GraphJobs(runtime.work, MemoryReader(), runtime.now).refresh,
-        deletion.KIND: deletion.BulkDeletion(runtime.database),
-        FORGET: ForgettingJobs(factory.get(Forgetting)).forget,
+        EXTRACT: services.get(SessionJobs).extract,
+        RESCUE: services.get(SessionJobs).extract,
+        COMPACT: services.get(CompactionJobs).compact,
+        INFER: services.get(InferenceService).work_off,
+        INGEST: services.get(FileJobs).ingest,
+        EXTRACT_FILE: services.get(FileExtractService).work_off,
+        INDEX: services.get(MessageJobs).index,
+        PROFILE: services.get(ProfileJobs).derive,
+        GRAPH_REFRESH: services.get(GraphJobs).refresh,
+        FORGET: services.get(ForgettingJobs).forget,
+        delivery.KIND: services.get(delivery.Deliverer).handle,
+        deletion.KIND: services.get(deletion.BulkDeletion),
+        housekeeping.KIND: services.get(housekeeping.Housekeeping),
     }
 
 
-def file_jobs(runtime: Runtime) -> FileJobs:
-    """Who reads files."""
-    return FileJobs(runtime.work, runtime.embedders, ParserPool(), runtime.now)
-
-
-def profile_jobs(runtime: Runtime) -> ProfileJobs:
-    ledger = ModelLedger(runtime.database, runtime.quota, "profile", failure="profile_failed")
-    deriving = ProfileDerivation(ledger, runtime.saving_rules.gate, runtime.now)
-    interval = timedelta(seconds=runtime.settings.profile_interval_seconds)
-    return ProfileJobs(runtime.work, deriving, runtime.profilers, runtime.now, interval)
-
-
-def tickers_of(runtime: Runtime) -> Sequence[Ticker]:
+def tickers_of(services: Services, database: Database) -> Sequence[Ticker]:
     """What every worker does from time to time."""
-    schedule = delivery.DeliverySchedule(runtime.database, runtime.now)
-    maintenance = Recurring(runtime.database, housekeeping.KIND, HOUSEKEEPING_INTERVAL)
-    forgetting = Recurring(runtime.database, FORGET, HOUSEKEEPING_INTERVAL)
-
+    schedule = services.get(delivery.DeliverySchedule)
+    maintenance = Recurring(database, housekeeping.KIND, HOUSEKEEPING_INTERVAL)
+    forgetting = Recurring(database, FORGET, HOUSEKEEPING_INTERVAL)
     return (
         Ticker("deliveries", DELIVERY_LOOK, schedule.tick),
         Ticker("housekeeping", HOUSEKEEPING_LOOK, maintenance.tick),
@@ -141,7 +91,8 @@ def worker_of(
 
     """
     settings = runtime.settings
-    handlers = handlers_of(Factory(runtime))
+    services = Factory(runtime)
+    handlers = handlers_of(services)
     return Worker(
         runtime.database,
         {kind: handler for kind, handler in handlers.items() if kind not in without},
@@ -153,7 +104,7 @@ def worker_of(
             job=timedelta(seconds=settings.job_timeout_seconds),
         ),
         spread=random.random,
-        tickers=tickers_of(runtime) if tickers is None else tickers,
+        tickers=tickers_of(services, runtime.database) if tickers is None else tickers,
         listener=Listener(dsn),
     )
 

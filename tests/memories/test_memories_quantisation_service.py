@@ -11,6 +11,7 @@ from prometheus_client import REGISTRY
 from app.factory import Factory
 from app.governance.operations.housekeeping import KIND, Housekeeping
 from app.memory.memories.backfill import ReembedService
+from app.memory.memories.quantisation import QuantisationService
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from app.worker import handlers_of
@@ -64,7 +65,8 @@ async def full(dsn: str, provider: OpenAIServer, acme: Caller) -> AsyncIterator[
 
 async def keep_house(remote: Runtime, acme: Caller) -> dict[str, int]:
     """What the worker's job of every hour says that it did."""
-    house = handlers_of(Factory(remote), exact_rows=100)[KIND]
+    coded = QuantisationService(remote.database, 100)
+    house = handlers_of(Factory(remote, {QuantisationService: coded}))[KIND]
     assert isinstance(house, Housekeeping)
     return await house.run(acme.tenant_id)
 

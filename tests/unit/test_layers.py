@@ -12,7 +12,8 @@ LAYERS: Final = (
 )  # fmt: skip
 BELOW: Final = ("errors", "settings", "version")
 ABOVE: Final = (
-    "deployment", "runtime", "factory", "worker", "main", "serving", "console", "evaluation", "cli",
+    "deployment", "runtime", "builders", "factory", "worker", "main", "serving", "console",
+    "evaluation", "cli",
 )  # fmt: skip
 FLOORS: Final = dict.fromkeys(BELOW, 0) | {name: n for n, name in enumerate(LAYERS + ABOVE, 1)}
 
