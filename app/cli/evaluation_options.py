@@ -27,8 +27,6 @@ from kemem.errors import ConfigurationError as UnusableAddressError
 DEFAULT_BUDGET: Final = 2000
 """Tokens of a context, as of the service when it says nothing else."""
 
-_GIVE_KEY: Final = f"give it with --key, or in {KEY_VARIABLE}"
-
 MOST_HITS = 100
 """What one search may return."""
 

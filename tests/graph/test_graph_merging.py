@@ -7,8 +7,7 @@ import pytest
 from httpx import AsyncClient
 
 from app.identity.tenants.access import Access
-from app.memory.graph.statements import RelationStatement
-from app.memory.graph.store import WriteResult
+from app.memory.graph.statements import RelationStatement, WriteResult
 from app.memory.graph.writer import GraphWriter
 from app.runtime import Runtime, utc_now
 from tests.support.api import ok, problem, save

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.memory.graph.store import WriteResult
+from app.memory.graph.statements import WriteResult
 from app.runtime import Runtime
 from tests.support.api import ok
 from tests.support.graph import known, people, said, state, triples, write

@@ -14,9 +14,15 @@ from httpx import AsyncClient
 from app.identity.tenants.access import Access
 from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 from app.language.text.names import name_key
+from app.memory.graph.neighbourhood_repository import NearMemory
 from app.memory.graph.repository import EntityRepository
-from app.memory.graph.statements import NEAR, GraphOwner, NamedEntity, RelationStatement
-from app.memory.graph.store import NearMemory, WriteResult
+from app.memory.graph.statements import (
+    NEAR,
+    GraphOwner,
+    NamedEntity,
+    RelationStatement,
+    WriteResult,
+)
 from app.memory.graph.writer import GraphWriter
 from app.memory.memories.repository import MemoryRepository
 from app.runtime import Runtime

@@ -6,8 +6,7 @@ from typing import Any
 from httpx import AsyncClient
 
 from app.identity.tenants.access import Access
-from app.memory.graph.statements import GraphOwner, NamedEntity, RelationStatement
-from app.memory.graph.store import WriteResult
+from app.memory.graph.statements import GraphOwner, NamedEntity, RelationStatement, WriteResult
 from app.memory.graph.writer import GraphWriter
 from app.memory.memories.repository import MemoryRepository
 from app.runtime import Runtime

@@ -10,7 +10,6 @@ from app.memory.memories.ranking import (
     InvalidWeightsError,
     RankWeights,
     ScopeWeights,
-    final_score,
     score_parts,
 )
 
@@ -53,14 +52,16 @@ def weights(draw):
 )
 def test_the_seed_formula(similarity, confidence, scope, expected):
     place = ScopeWeights().by_scope[scope]
-    assert final_score(similarity, confidence, place, RankWeights()) == pytest.approx(expected)
+    assert score_parts(similarity, confidence, place, RankWeights()).total == pytest.approx(
+        expected
+    )
 
 
 @given(similarity=cosines, confidence=shares, scope=shares, weights=weights())
 def test_a_score_is_between_zero_and_one_and_is_the_sum_of_its_parts(
     similarity, confidence, scope, weights
 ):
-    score = final_score(similarity, confidence, scope, weights)
+    score = score_parts(similarity, confidence, scope, weights).total
     parts = score_parts(similarity, confidence, scope, weights)
     assert 0.0 <= score <= 1.0
     assert min(parts.similarity, parts.confidence, parts.scope) >= 0.0
@@ -74,7 +75,7 @@ def test_a_score_is_between_zero_and_one_and_is_the_sum_of_its_parts(
 )
 def test_more_of_any_part_never_ranks_lower(low, high, weights):
     better = tuple(max(pair) for pair in zip(low, high, strict=True))
-    assert final_score(*better, weights) >= final_score(*low, weights)
+    assert score_parts(*better, weights).total >= score_parts(*low, weights).total
 
 
 @given(part=st.sampled_from([0, 1, 2]), base=st.tuples(shares, shares, shares), other=shares)
@@ -82,7 +83,7 @@ def test_each_part_counts_alone(part, base, other):
     """With the seed's weights a visible step in one part is a visible step in the score."""
     assume(abs(base[part] - other) > 1e-6)
     moved = (*base[:part], other, *base[part + 1 :])
-    difference = final_score(*moved, RankWeights()) - final_score(*base, RankWeights())
+    difference = score_parts(*moved, RankWeights()).total - score_parts(*base, RankWeights()).total
     assert math.copysign(1, difference) == math.copysign(1, other - base[part])
 
 
@@ -117,4 +118,4 @@ def test_scope_weights_are_known_by_the_name_of_the_scope():
 
 
 def test_weights_a_hair_over_one_do_not_lift_a_score_over_one():
-    assert final_score(1.0, 1.0, 1.0, RankWeights(0.5, 0.3, 0.2000009)) == 1.0
+    assert score_parts(1.0, 1.0, 1.0, RankWeights(0.5, 0.3, 0.2000009)).total == 1.0

@@ -32,7 +32,6 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.tenants.access import Access
 from app.memory.graph.models import GraphMention, GraphRelation
 from app.memory.graph.relation_repository import holds, known
-from app.memory.graph.store import NearMemory
 from app.memory.graph.visibility_sql import has_readable_source, visible
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import existing
@@ -67,6 +66,15 @@ class Path:
 
     entity_ids: tuple[str, ...]
     relation_ids: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NearMemory:
+    """A memory that speaks of an entity, and how many relations away that is from those asked."""
+
+    memory_id: str
+    entity_id: str
+    hops: int
 
 
 class GraphNeighbourhood:

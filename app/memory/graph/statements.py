@@ -88,6 +88,17 @@ class RelationPeriod:
     ends: datetime | None
 
 
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """How many entities and relations a write made, matched, closed or confirmed."""
+
+    entities_created: int = 0
+    entities_matched: int = 0
+    relations_added: int = 0
+    relations_closed: int = 0
+    relations_confirmed: int = 0
+
+
 def fits(name: str) -> bool:
     """Whether a name can be kept: some letter, digit or character, and at most 255 characters."""
     key = name_key(name)

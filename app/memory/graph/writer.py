@@ -1,4 +1,4 @@
-"""Writes statements into the graph: the adapter of `store.GraphStore` on PostgreSQL."""
+"""Writes statements into the graph and reads what is near: on PostgreSQL, by recursive queries."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.tenants.access import Access
 from app.language.text.names import name_key
 from app.memory.graph.models import GraphEntity, GraphRelation
-from app.memory.graph.neighbourhood_repository import GraphNeighbourhood
+from app.memory.graph.neighbourhood_repository import GraphNeighbourhood, NearMemory
 from app.memory.graph.relation_repository import RelationTimeline
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.statements import (
@@ -22,13 +22,13 @@ from app.memory.graph.statements import (
     NamedEntity,
     RelationPeriod,
     RelationStatement,
+    WriteResult,
     cut_by,
     ends_where,
     fits,
     relation_name,
     same_name,
 )
-from app.memory.graph.store import NearMemory, WriteResult
 from app.platform.database.base import new_id
 
 MOST_EVIDENCE: Final = 100
@@ -41,7 +41,7 @@ CONFIRMED = "said again"
 
 
 class GraphWriter:
-    """A `GraphStore` in a transaction of the caller's. Never begins or ends one."""
+    """The graph in a transaction of the caller's, under the locks of the buckets it holds."""
 
     def __init__(
         self,
@@ -67,7 +67,11 @@ class GraphWriter:
     async def store(
         self, owner: GraphOwner, statements: Sequence[RelationStatement]
     ) -> WriteResult:
-        """See `GraphStore.store`."""
+        """Write statements in order; entities are matched or made, relations are added, confirmed
+        or closed. To write the same again confirms it.
+
+        A statement that cannot be kept (`statements.fits`, `relation_name`) is left out.
+        """
         await self._store(_without_project(owner), statements)
         return self._written()
 
@@ -123,7 +127,13 @@ class GraphWriter:
     async def mention(
         self, owner: GraphOwner, named: Mapping[NamedEntity, Sequence[str]]
     ) -> WriteResult:
-        """See `GraphStore.mention`."""
+        """Write that memories mention entities, which are matched or made, without a relation.
+
+        Args:
+            owner: whose graph it is.
+            named: ids of the memories, for each.
+
+        """
         owner = _without_project(owner)
         kept = {name: ids for name, ids in named.items() if fits(name.name)}
         known = await self._resolve(owner, list(kept), make=True)
@@ -137,7 +147,14 @@ class GraphWriter:
     async def close_of(
         self, memory_ids: Sequence[str], reason: str, *, withdraw: bool = False
     ) -> int:
-        """See `GraphStore.close_of`."""
+        """End the relations that only these memories support; returns how many.
+
+        Args:
+            memory_ids: memories that were superseded or deleted; their rows are still there.
+            reason: kept in the history.
+            withdraw: they were never true, rather than true until now.
+
+        """
         closed = 0
         for row in await self._relations.supported_by(list(memory_ids)):
             if withdraw:
@@ -159,7 +176,9 @@ class GraphWriter:
         limit: int = 50,
         as_of: datetime | None = None,
     ) -> Sequence[NearMemory]:
-        """See `GraphStore.near`."""
+        """Memories that speak of the entities with these names or aliases (`name_key`), and of
+        their neighbours, the nearest first; of what the caller may see.
+        """
         seeds = await self._entities.named(keys, equal={}, limit=limit)
         return await self._near.memories(
             [row.entity_id for row in seeds],

@@ -80,13 +80,6 @@ def score_parts(
     )
 
 
-def final_score(
-    similarity: float, confidence: float, scope_weight: float, weights: RankWeights
-) -> float:
-    """Return the score, 0 to 1, by which items are ordered; `score_parts` has its parts."""
-    return score_parts(similarity, confidence, scope_weight, weights).total
-
-
 def _check_range(weights: RankWeights | ScopeWeights) -> None:
     """Check that each weight is 0 to 1.
 
