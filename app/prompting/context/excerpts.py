@@ -77,7 +77,7 @@ class ExcerptLines:
         self._counts: dict[str, int] = {}
         self._heads: dict[str, str] = {}
         self._begun: dict[str, str] = {}
-        self._lines: dict[tuple[str, tuple[int, ...]], tuple[str, int]] = {}
+        self._lines: dict[tuple[str, tuple[int, ...], bool], tuple[str, int]] = {}
 
     def chosen(self, budget: int, limit: int) -> ChosenExcerpts:
         """As many of the best pieces as `budget` tokens hold, of at most `limit` messages.
@@ -92,6 +92,7 @@ class ExcerptLines:
         """
         left = budget - self._frame
         shown: dict[str, ShownMessage] = {}
+        places: dict[tuple[str, int], ShownMessage] = {}
         heads: set[str] = set()
         misses = 0
         for piece in self._found.pieces:
@@ -101,23 +102,34 @@ class ExcerptLines:
                 continue
             head = self._head(message)
             numbers = {piece.number} if known is None else {*known.numbers, piece.number}
-            _, tokens = self._line(message, numbers)
+            session_id, number = message.session_id, message.sequence_no
+            _, tokens = self._line(message, numbers, alone=(session_id, number - 1) not in places)
             cost = tokens - (known.tokens if known else 0)
             cost += 0 if head in heads else self._count(head)
-            if cost > left:
+            reply = places.get((session_id, number + 1))
+            saved = self._saved(reply)
+            if cost - saved > left:
                 misses += 1
                 if misses == MISSES:
                     break
                 continue
             misses = 0
-            left -= cost
+            left -= cost - saved
             heads.add(head)
+            if reply is not None:
+                reply.tokens -= saved
             if known is None:
-                shown[message.message_id] = ShownMessage(piece, numbers, tokens)
-            else:
-                known.numbers, known.tokens = numbers, tokens
+                known = ShownMessage(piece, numbers)
+                shown[message.message_id] = places[session_id, number] = known
+            known.numbers, known.tokens = numbers, tokens
         dropped = len({piece.message.message_id for piece in self._found.pieces}) - len(shown)
         return replace(self._laid_out(list(shown.values()), dropped), limited=len(shown) == limit)
+
+    def _saved(self, reply: ShownMessage | None) -> int:
+        """Tokens that a reply no longer takes where what it was asked has a line."""
+        if reply is None:
+            return 0
+        return reply.tokens - self._line(reply.message, reply.numbers, alone=False)[1]
 
     def _laid_out(self, shown: list[ShownMessage], dropped: int) -> ChosenExcerpts:
         if not shown:
@@ -132,18 +144,17 @@ class ExcerptLines:
                 each.message.sequence_no,
             )
         )
-        lined = {(each.message.session_id, each.message.sequence_no) for each in shown}
+        places = {(each.message.session_id, each.message.sequence_no) for each in shown}
         lines: list[str] = []
         head_tokens = 0
         for head, group in groupby(shown, lambda each: self._head(each.message)):
             lines.append(head)
             head_tokens += self._count(head)
             for each in group:
-                message = each.message
-                line, each.tokens = self._line(message, each.numbers)
-                if message.request and (message.session_id, message.sequence_no - 1) in lined:
-                    line = f"{_who(message)}: {_shown(message, each.numbers)}"
-                    each.tokens = self._count(line)
+                place = each.message.session_id, each.message.sequence_no - 1
+                line, each.tokens = self._line(
+                    each.message, each.numbers, alone=place not in places
+                )
                 lines.append(line)
         counts = [each.tokens for each in shown]
         text = block_text(TAG, EXCERPTS, lines)
@@ -165,12 +176,16 @@ class ExcerptLines:
         count = message.session_messages
         return f"{date}, {place}, {count} message{'' if count == 1 else 's'}:"
 
-    def _line(self, message: FoundMessage, numbers: set[int]) -> tuple[str, int]:
-        """The line of these pieces, with what was asked before, and its tokens."""
-        key = message.message_id, tuple(sorted(numbers))
+    def _line(self, message: FoundMessage, numbers: set[int], *, alone: bool) -> tuple[str, int]:
+        """The line of these pieces and its tokens; with what was asked before where they are
+        `alone`, without a line of that.
+        """
+        alone = alone and message.request is not None
+        key = message.message_id, tuple(sorted(numbers)), alone
         known = self._lines.get(key)
         if known is None:
-            line = f"{self._begin(message)}: {_shown(message, numbers)}"
+            begin = self._begin(message) if alone else _who(message)
+            line = f"{begin}: {_shown(message, numbers)}"
             known = self._lines[key] = line, self._count(line)
         return known
 
