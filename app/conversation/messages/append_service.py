@@ -109,7 +109,7 @@ class AppendService:
         self._work.refuse_disabled()
         batch = await self._read(principal, session_id, body)
         messages = batch.messages
-        async with self._work.write(principal, key) as unit:
+        async with self._work.write(principal, key, hot=True) as unit:
             session, policy = await self._open(unit.db, principal, session_id, body, messages)
             before = pressure_of(session, policy)
             found = await new_messages(unit.db, principal.access, session, batch, policy)

@@ -118,7 +118,7 @@ class SaveService:
             raise
         single = not isinstance(body.messages, list)
         lock = bucket_lock(principal.tenant_id, owner.scope, owner.scope_id)
-        async with self._work.write(principal, key, lock=lock) as unit:
+        async with self._work.write(principal, key, hot=True, lock=lock) as unit:
             saving = self._saving(unit.db, principal, body, owner, embedder)
             results = await saving.store(batch)
             added = MemoryAdded(results=results, warnings=body.part_warnings)

@@ -33,6 +33,7 @@ from app.platform.database.failures import (
 )
 from app.platform.database.roles import APP, DISPATCH, refuse_powerful_role
 from app.platform.database.transactions import (
+    ONE_PLAN,
     Query,
     checked_tenant_id,
     commit,
@@ -41,6 +42,7 @@ from app.platform.database.transactions import (
     in_transaction,
     is_changed,
     name_tenant,
+    opened_for,
     roll_back,
     session_on,
 )
@@ -69,17 +71,11 @@ _DRIVER = "driver"
 of a millisecond to find."""
 
 
-# A long reader may also pause; a reader that is gone is disconnected.
 _IS_READ_ONLY = (
     "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS read_only"
 )
 _OPENED_AT = "opened_at"
 _RENEWAL_SECONDS = 1.0
-
-_SNAPSHOT = (
-    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; "
-    "SET LOCAL idle_in_transaction_session_timeout = '10min'"
-)
 
 
 async def driver_of(db: AsyncSession) -> asyncpg.Connection:
@@ -129,19 +125,27 @@ class Database:
         self._turns = turns
         self._renewed_at = -inf
         self._hot_read = in_transaction if read_in_transactions else in_one_statement
+        # A PostgreSQL that spreads tenants over servers plans for the values of each call.
+        self._plans_once = not read_in_transactions
         self._engine = engine
         self._reads = reads
         self._dispatch = dispatch
 
     @asynccontextmanager
     async def begin(
-        self, tenant_id: str, *, snapshot: bool = False, first: str | None = None
+        self,
+        tenant_id: str,
+        *,
+        snapshot: bool = False,
+        hot: bool = False,
+        first: str | None = None,
     ) -> AsyncIterator[AsyncSession]:
         """A transaction that sees one tenant; commits at the end, rolls back on any error.
 
         Args:
             tenant_id: the tenant.
             snapshot: read one snapshot throughout, without a time limit; nothing may be written.
+            hot: its statements are constant texts that are sent often: each is planned once.
             first: a statement to send in the round trip that begins, such as one of `locks.py`.
 
         Raises:
@@ -149,9 +153,9 @@ class Database:
             OutcomeUnknownError: the connection was lost during COMMIT.
 
         """
-        opening = f"{_SNAPSHOT if snapshot else 'BEGIN'}; {name_tenant(tenant_id)}"
-        if first is not None:
-            opening += f"; {first}"
+        opening = opened_for(
+            tenant_id, snapshot=snapshot, hot=hot and self._plans_once, first=first
+        )
         try:
             # A snapshot is read for minutes; those who open them limit how many there are.
             async with nullcontext() if snapshot else self._turns.units.turn(tenant_id):
@@ -405,11 +409,7 @@ def _pool(dsn: str, settings: dict[str, str], limits: dict[str, float]) -> Calla
         dsn,
         min_size=1,
         reset=_keep,
-        # Their statements have one good plan whatever the values; planning a search took
-        # 0.3 ms each time, longer than a search among 100 memories.
-        # Nor may it depend on what few users of many have on the average: each is read by an index.
-        server_settings=settings
-        | {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"},
+        server_settings=settings | ONE_PLAN,
         max_inactive_connection_lifetime=0,
         max_cacheable_statement_size=CACHED_CHARACTERS,
         **limits,

@@ -20,6 +20,19 @@ ROLLBACK_SECONDS = 5
 # In one simple query with what opens the transaction; it ends with the transaction.
 _NAME_TENANT = f"SET LOCAL {TENANT_SETTING} = '{{tenant_id}}'"
 
+_SNAPSHOT = (
+    "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL statement_timeout = 0; "
+    "SET LOCAL idle_in_transaction_session_timeout = '10min'"
+)
+"""A long reader may also pause; a reader that is gone is disconnected."""
+
+ONE_PLAN = {"plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
+"""For statements that are sent often: they have one good plan whatever the values, and planning
+them took PostgreSQL up to 2 ms each time. Nor may it depend on what few users of many have on the
+average: each is read by an index."""
+
+_PLAN_ONCE = "; ".join(f"SET LOCAL {name} = {value}" for name, value in ONE_PLAN.items())
+
 # The tenant is set by the outer row before the statement beside it runs, because that
 # statement refers to `tenant.id`: one round trip, one transaction, the policies in force.
 FRAME = (
@@ -40,6 +53,14 @@ def checked_tenant_id(tenant_id: str) -> str:
 
 def name_tenant(tenant_id: str) -> str:
     return _NAME_TENANT.format(tenant_id=checked_tenant_id(tenant_id))
+
+
+def opened_for(tenant_id: str, *, snapshot: bool, hot: bool, first: str | None) -> str:
+    """What opens a transaction in one round trip; the arguments are those of `Database.begin`."""
+    begin = [_SNAPSHOT if snapshot else "BEGIN", name_tenant(tenant_id)]
+    return "; ".join(
+        each for each in (*begin, _PLAN_ONCE if hot else None, first) if each is not None
+    )
 
 
 def in_one_statement(tenant_id: str, statement: str, args: Sequence[object]) -> Query:

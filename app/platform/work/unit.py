@@ -134,6 +134,7 @@ class Work:
         key: IdempotencyKey | None = None,
         *,
         while_disabled: bool = False,
+        hot: bool = False,
         lock: str | None = None,
     ) -> AsyncIterator[Unit]:
         """A transaction that writes: commits at the end of the block, rolls back on any error.
@@ -143,6 +144,7 @@ class Work:
             key: the request's idempotency key, if it has one; the block must answer.
             while_disabled: write while memory is switched off too: for what remembers nothing,
                 such as deletions, keys and tenants.
+            hot: as `Database.begin` takes it.
             lock: name of a lock that the block holds from its beginning; it is waited for after
                 the key is claimed, so that a repetition is answered at once.
 
@@ -158,7 +160,7 @@ class Work:
             self.refuse_disabled()
         first = lock_statement(lock) if lock is not None and key is None else None
         async with (
-            self.database.begin(_tenant_id(caller), first=first) as db,
+            self.database.begin(_tenant_id(caller), hot=hot, first=first) as db,
             answering(db, key) as unit,
         ):
             if lock is not None and first is None:
