@@ -5,6 +5,7 @@ a test compares it with what the command says of itself.
 """
 
 import gc
+import os
 import sys
 from importlib import import_module
 from typing import Annotated, Any, Final, NamedTuple
@@ -107,6 +108,9 @@ COMMANDS: Final = {
 def load(path: str) -> Any:
     """What stands at `module:name`, imported now."""
     module, _, name = path.partition(":")
+    # Read when numpy is imported. Requests run side by side, and their matrices are small: beside
+    # other work, threads for each took up to forty times the processor's time to wait in.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # As in `app/main.py`: what is imported is no garbage.
     gc.disable()
     try:

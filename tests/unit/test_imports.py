@@ -1,5 +1,6 @@
 """What is not loaded before it is used: each of these costs every process that starts."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -91,3 +92,24 @@ def test_client_loads_httpx_and_nothing_of_the_service() -> None:
     assert "httpx" in modules
     assert not packages_of(modules) & {"app", "pydantic", "numpy", "httpx2", "langgraph"}
     assert not [name for name in ours(modules) if "langgraph" in name]
+
+
+def test_commands_calculate_in_one_thread_unless_told_otherwise() -> None:
+    program = """
+import os, sys
+from app.cli.main import load
+load("app.version:VERSION")
+print("numpy" in sys.modules, os.environ["OPENBLAS_NUM_THREADS"])
+"""
+    for given, threads in (({}, "1"), ({"OPENBLAS_NUM_THREADS": "4"}, "4")):
+        left = {name: value for name, value in os.environ.items() if "OPENBLAS" not in name}
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            cwd=ROOT,
+            env=left | given,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE,
+            check=True,
+        )
+        assert done.stdout.split() == ["False", threads]
