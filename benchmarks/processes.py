@@ -79,7 +79,7 @@ async def child(
             stdout=asyncio.subprocess.PIPE,
             stderr=errors if quiet or log else None,
             cwd=ROOT,
-            env=os.environ | {"PYTHONUNBUFFERED": "1", DSN: dsn},
+            env=os.environ | {"PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1", DSN: dsn},
             limit=64 * 1024 * 1024,
         )
     try:

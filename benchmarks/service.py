@@ -12,7 +12,7 @@ from typing_extensions import override
 from app.main import create_app
 from app.memory.memories.uses import MemoryUse
 from app.platform.observability.logging import configure_logging
-from app.runtime import Runtime, open_runtime
+from app.runtime import Runtime, open_runtime, warmed_up
 from app.settings import Settings
 from benchmarks.processes import DSN
 from benchmarks.serving import serve
@@ -27,19 +27,16 @@ class NoUse(MemoryUse):
 
 
 @asynccontextmanager
-async def without_use(dsn: str) -> AsyncIterator[Runtime]:
-    async with open_runtime(Settings(_env_file=None), dsn) as runtime:
+async def opened(dsn: str, *, use: bool) -> AsyncIterator[Runtime]:
+    """A runtime as `kemem serve` opens it; without `use`, uses are not counted."""
+    async with open_runtime(Settings(_env_file=None), dsn) as runtime, warmed_up():
         # No setting switches it off.
-        yield replace(runtime, memory_use=NoUse(runtime.database))
+        yield runtime if use else replace(runtime, memory_use=NoUse(runtime.database))
 
 
 def main(*flags: str) -> None:
-    dsn = os.environ[DSN]
     configure_logging("info")
-    opening = (
-        without_use(dsn) if "--no-use" in flags else open_runtime(Settings(_env_file=None), dsn)
-    )
-    serve(create_app(opening))
+    serve(create_app(opened(os.environ[DSN], use="--no-use" not in flags)))
 
 
 if __name__ == "__main__":
