@@ -91,18 +91,18 @@ async def _list_tenants(settings: Settings, *, as_json: bool) -> None:
             if cursor is None:
                 break
     if as_json:
-        print_json([one.model_dump(mode="json") for one in tenants])
+        print_json([tenant.model_dump(mode="json") for tenant in tenants])
         return
     columns = ("tenant id", "name", "status", "embedding models", "created")
     rows = [
         (
-            one.tenant_id,
-            one.tenant_name,
-            one.status,
-            ", ".join(one.embedding_models),
-            _minute(one.create_time),
+            tenant.tenant_id,
+            tenant.tenant_name,
+            tenant.status,
+            ", ".join(tenant.embedding_models),
+            _minute(tenant.create_time),
         )
-        for one in tenants
+        for tenant in tenants
     ]
     print_table("Tenants", columns, rows)
 
@@ -169,7 +169,7 @@ def create_key(
     body = KeyCreate.model_validate(
         {
             "key_name": name,
-            "scopes": [one.value for one in scope or [Scope.write]],
+            "scopes": [granted.value for granted in scope or [Scope.write]],
             "agent_id": agent,
             "user_id": user,
             "expires_at": expiry,
@@ -206,19 +206,19 @@ async def _list_keys(settings: Settings, tenant: str, *, as_json: bool) -> None:
             if cursor is None:
                 break
     if as_json:
-        print_json([one.model_dump(mode="json") for one in keys])
+        print_json([key.model_dump(mode="json") for key in keys])
         return
     columns = ("key id", "name", "scopes", "only for", "state", "last used")
     rows = [
         (
-            one.key_id,
-            one.key_name,
-            ", ".join(one.scopes),
-            ", ".join(filter(None, (one.agent_id, one.user_id))),
-            _state(one),
-            _minute(one.last_used_at),
+            key.key_id,
+            key.key_name,
+            ", ".join(key.scopes),
+            ", ".join(filter(None, (key.agent_id, key.user_id))),
+            _state(key),
+            _minute(key.last_used_at),
         )
-        for one in keys
+        for key in keys
     ]
     print_table(f"Keys of {tenant}", columns, rows)
 

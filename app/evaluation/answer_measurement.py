@@ -85,7 +85,10 @@ async def measure_answers(
                 "judge": asdict(judge.spent),
             }
             print_answer_report(report["answers"])
-            failed |= any(one.score is None and one.problem != "too_long" for one in graded)
+            failed |= any(
+                graded_answer.score is None and graded_answer.problem != "too_long"
+                for graded_answer in graded
+            )
     await keep_report(about | report, target, service)
     if failed:
         raise typer.Exit(REFUSED)
@@ -111,12 +114,12 @@ def price_of(
 
     What the judge is sent is estimated: it depends on the answers.
     """
-    prompts = [one.prompt for one in readings if one.prompt]
+    prompts = [reading.prompt for reading in readings if reading.prompt]
     asked = reader.missing(prompts)
     judged = [
         prompt
-        for one in readings
-        if one.prompt and (prompt := _known_grading(one, one.prompt, reader, judge))
+        for reading in readings
+        if reading.prompt and (prompt := _known_grading(reading, reading.prompt, reader, judge))
     ]
     return {
         "reader": {"calls": len(asked), "tokens": sum(prompt.tokens for prompt in asked)},
@@ -159,7 +162,7 @@ def print_price(
 
 def confirm(price: dict[str, dict[str, int]], *, yes: bool) -> None:
     """Ask whether to go on. Raises typer.Exit when not."""
-    if yes or not any(one["calls"] for one in price.values()):
+    if yes or not any(cost["calls"] for cost in price.values()):
         return
     if not sys.stdin.isatty():
         fail("Nobody can be asked whether to go on: give --yes, or --dry-run.", code=UNUSABLE)
@@ -171,21 +174,21 @@ async def grade_readings(
     readings: Sequence[Reading], reader: KeptAnswers, judge: KeptAnswers, concurrency: int
 ) -> list[Graded]:
     """Every reading asked and graded, in order; equal answers to a question are graded once."""
-    prompts = [one.prompt for one in readings if one.prompt]
+    prompts = [reading.prompt for reading in readings if reading.prompt]
     answers = await reader.ask(prompts, "Answers", concurrency)
     gradings: list[Prompt | None] = []
-    for one in readings:
-        answer = answers[one.prompt.key(reader.model)] if one.prompt else None
+    for reading in readings:
+        answer = answers[reading.prompt.key(reader.model)] if reading.prompt else None
         said = answer.data if answer else None
-        gradings.append(grader_prompt(one.question, said["answer"]) if said else None)
-    grades = await judge.ask([one for one in gradings if one], "Grades", concurrency)
+        gradings.append(grader_prompt(reading.question, said["answer"]) if said else None)
+    grades = await judge.ask([grading for grading in gradings if grading], "Grades", concurrency)
     return [
         _graded(
-            one,
-            answers[one.prompt.key(reader.model)] if one.prompt else None,
+            reading,
+            answers[reading.prompt.key(reader.model)] if reading.prompt else None,
             grades[grading.key(judge.model)] if grading else None,
         )
-        for one, grading in zip(readings, gradings, strict=True)
+        for reading, grading in zip(readings, gradings, strict=True)
     ]
 
 

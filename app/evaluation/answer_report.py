@@ -27,25 +27,27 @@ class Graded:
 def answer_report_of(dataset: Dataset, graded: Sequence[Graded]) -> dict[str, Any]:
     """By variant; means are over the answers that were graded, the others are counted."""
     variants: dict[str, list[Graded]] = {}
-    for one in graded:
-        variants.setdefault(one.reading.variant, []).append(one)
+    for answer in graded:
+        variants.setdefault(answer.reading.variant, []).append(answer)
     return {
         "variants": {name: _of_variant(dataset, held) for name, held in variants.items()},
-        "questions": [_line(one) for one in graded],
+        "questions": [_line(answer) for answer in graded],
     }
 
 
 def _of_variant(dataset: Dataset, graded: Sequence[Graded]) -> dict[str, Any]:
-    categories = [one.reading.question.category for one in graded]
+    categories = [answer.reading.question.category for answer in graded]
     found = by_category(
         dataset, categories, lambda held: _figures([graded[number] for number in held])
     )
-    return found | {"problems": dict(Counter(one.problem for one in graded if one.problem))}
+    return found | {
+        "problems": dict(Counter(answer.problem for answer in graded if answer.problem))
+    }
 
 
 def _figures(graded: Sequence[Graded]) -> dict[str, Any]:
-    scores = [one.score for one in graded if one.score is not None]
-    tokens = [one.reading.prompt.tokens for one in graded if one.reading.prompt]
+    scores = [answer.score for answer in graded if answer.score is not None]
+    tokens = [answer.reading.prompt.tokens for answer in graded if answer.reading.prompt]
     return {
         "questions": len(graded),
         "graded": len(scores),
@@ -55,8 +57,8 @@ def _figures(graded: Sequence[Graded]) -> dict[str, Any]:
     }
 
 
-def _line(one: Graded) -> dict[str, Any]:
-    reading = one.reading
+def _line(graded: Graded) -> dict[str, Any]:
+    reading = graded.reading
     prompt = reading.prompt.user if reading.prompt else ""
     return {
         "store": reading.store.store_id,
@@ -65,10 +67,10 @@ def _line(one: Graded) -> dict[str, Any]:
         "question": reading.question.text,
         "question_sha256": hashlib.sha256(reading.question.text.encode()).hexdigest(),
         "prompt_sha256": hashlib.sha256(prompt.encode()).hexdigest(),
-        "answer": one.answer,
-        "grades": one.grades,
-        "score": one.score,
-        "problem": one.problem,
+        "answer": graded.answer,
+        "grades": graded.grades,
+        "score": graded.score,
+        "problem": graded.problem,
     }
 
 
@@ -104,6 +106,6 @@ def _cell(figures: Mapping[str, Any] | None) -> str:
 
 
 def _tokens(table: Mapping[str, Any]) -> str:
-    told = [one["prompt_tokens"] for one in table.values() if one["prompt_tokens"]]
+    told = [figures["prompt_tokens"] for figures in table.values() if figures["prompt_tokens"]]
     total = table.get("total", {}).get("prompt_tokens") or (told[0] if told else None)
     return "" if total is None else f"{total:.0f}"

@@ -65,7 +65,9 @@ def _store(chat: Path) -> tuple[Store, int]:
     try:
         units = tuple(unit for batch in said for unit in _units(batch))
         questions = [
-            _question(one, category) for category, listed in asked.items() for one in listed
+            _question(question, category)
+            for category, listed in asked.items()
+            for question in listed
         ]
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         raise ConfigurationError(
@@ -75,27 +77,33 @@ def _store(chat: Path) -> tuple[Store, int]:
     if len(known) < len(units):
         raise ConfigurationError(f"{chat}: the id of a message stands there twice.")
     found = [
-        Question(one.text, one.gold & known, one.category, answer=one.answer, rubric=one.rubric)
-        for one in questions
+        Question(
+            question.text,
+            question.gold & known,
+            question.category,
+            answer=question.answer,
+            rubric=question.rubric,
+        )
+        for question in questions
     ]
     store = Store(
         store_id=f"{chat.parent.name}-{chat.name}",
         units=units,
-        questions=tuple(one for one in found if one.gold),
-        unlabelled=tuple(one for one in found if not one.gold),
+        questions=tuple(question for question in found if question.gold),
+        unlabelled=tuple(question for question in found if not question.gold),
     )
-    return store, sum(len(one.gold - known) for one in questions)
+    return store, sum(len(question.gold - known) for question in questions)
 
 
 def _units(batch: dict[str, Any]) -> Iterator[DatasetUnit]:
     messages = [message for turn in batch["turns"] for message in turn]
-    anchor = next((one["time_anchor"] for one in messages if one.get("time_anchor")), "")
+    anchor = next((entry["time_anchor"] for entry in messages if entry.get("time_anchor")), "")
     moment = parse_moment(anchor)
-    for one in messages:
-        text = _MARK.sub("", one["content"])
+    for entry in messages:
+        text = _MARK.sub("", entry["content"])
         if text.strip():
             yield DatasetUnit(
-                str(one["id"]), text, str(batch["batch_number"]), None, moment, one["role"]
+                str(entry["id"]), text, str(batch["batch_number"]), None, moment, entry["role"]
             )
 
 
@@ -106,7 +114,7 @@ def _question(asked: dict[str, Any], category: str) -> Question:
         gold=frozenset(_ids(asked.get("source_chat_ids", []))),
         category=category,
         answer=None if answer is None else str(answer),
-        rubric=tuple(str(one) for one in asked.get("rubric", [])),
+        rubric=tuple(str(point) for point in asked.get("rubric", [])),
     )
 
 
@@ -117,5 +125,5 @@ def _ids(labels: Any) -> Iterator[str]:
     if not isinstance(labels, list):
         yield str(labels)
         return
-    for one in labels:
-        yield from _ids(one)
+    for label in labels:
+        yield from _ids(label)

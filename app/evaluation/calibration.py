@@ -69,11 +69,11 @@ async def calibrate(settings: Settings, model: str | None, json_file: Path | Non
 
 async def _measure(embedder: Embedder, language: Language) -> Calibration:
     pairs = shipped_pairs(language)
-    vectors = await embedder.embed([text for one in pairs for text in (one.first, one.second)])
+    vectors = await embedder.embed([text for pair in pairs for text in (pair.first, pair.second)])
     similarities = np.einsum("ij,ij->i", vectors[0::2], vectors[1::2])
     measured = [
-        Measured(one.kind, float(similarity), passes=differs(one.first, one.second) is None)
-        for one, similarity in zip(pairs, similarities, strict=True)
+        Measured(pair.kind, float(similarity), passes=differs(pair.first, pair.second) is None)
+        for pair, similarity in zip(pairs, similarities, strict=True)
     ]
     own = embedder.duplicate_threshold
     default = own.cjk if SCRIPTS[language] == "cjk" else own.latin
@@ -82,7 +82,7 @@ async def _measure(embedder: Embedder, language: Language) -> Calibration:
 
 def _floor(found: Mapping[Language, Calibration]) -> float:
     """One for all languages, so the lowest: a neighbour below it is never looked at."""
-    return min(one.floor for one in found.values())
+    return min(calibration.floor for calibration in found.values())
 
 
 def _print(embedder: Embedder, found: Mapping[Language, Calibration], settings: Settings) -> None:
@@ -91,8 +91,8 @@ def _print(embedder: Embedder, found: Mapping[Language, Calibration], settings: 
         f"Cosine similarity by {embedder.name}",
         ("language", "pairs of", "count", *quantiles),
         [
-            (language, kind.replace("_", " "), _count(one, kind), *_row(one, kind))
-            for language, one in found.items()
+            (language, kind.replace("_", " "), _count(calibration, kind), *_row(calibration, kind))
+            for language, calibration in found.items()
             for kind in KINDS
         ],
         right=("count", *quantiles),
@@ -107,10 +107,13 @@ def _print(embedder: Embedder, found: Mapping[Language, Calibration], settings: 
                 language,
                 name,
                 f"{threshold:.2f}",
-                *map(_shown, taken(one.measured, threshold).values()),
+                *map(_shown, taken(calibration.measured, threshold).values()),
             )
-            for language, one in found.items()
-            for name, threshold in (("derived", one.threshold), ("default", one.default))
+            for language, calibration in found.items()
+            for name, threshold in (
+                ("derived", calibration.threshold),
+                ("default", calibration.default),
+            )
         ],
         right=("at", *kinds),
     )
@@ -119,10 +122,10 @@ def _print(embedder: Embedder, found: Mapping[Language, Calibration], settings: 
         "Share of the pairs that a neighbour floor lets through, in percent",
         ("language", "floor", "at", *kinds),
         [
-            (language, name, f"{floor:.2f}", *_let_through(one, floor))
-            for language, one in found.items()
+            (language, name, f"{floor:.2f}", *_let_through(calibration, floor))
+            for language, calibration in found.items()
             for name, floor in (
-                ("derived", one.floor),
+                ("derived", calibration.floor),
                 ("default", embedder.neighbour_floor),
             )
         ],
@@ -132,20 +135,20 @@ def _print(embedder: Embedder, found: Mapping[Language, Calibration], settings: 
         out.print(sentence, markup=False, soft_wrap=True)
 
 
-def _count(one: Calibration, kind: Kind) -> int:
-    return sum(pair.kind == kind for pair in one.measured)
+def _count(calibration: Calibration, kind: Kind) -> int:
+    return sum(pair.kind == kind for pair in calibration.measured)
 
 
-def _row(one: Calibration, kind: Kind) -> list[str]:
-    return [f"{value:.2f}" for value in distribution(one.measured, kind).values()]
+def _row(calibration: Calibration, kind: Kind) -> list[str]:
+    return [f"{value:.2f}" for value in distribution(calibration.measured, kind).values()]
 
 
 def _shown(counted: Taken) -> str:
     return f"{counted.merged} ({counted.near}) of {counted.pairs}"
 
 
-def _let_through(one: Calibration, floor: float) -> list[str]:
-    return [f"{above(one.measured, kind, floor) * 100:.0f}" for kind in KINDS]
+def _let_through(calibration: Calibration, floor: float) -> list[str]:
+    return [f"{above(calibration.measured, kind, floor) * 100:.0f}" for kind in KINDS]
 
 
 def _advice(
@@ -189,7 +192,9 @@ def _document(embedder: Embedder, found: Mapping[Language, Calibration]) -> dict
         "embedding_model": embedder.name,
         "rules": [THRESHOLD_RULE, FLOOR_RULE],
         "derived": {
-            "duplicate_threshold": {SCRIPTS[name]: one.threshold for name, one in found.items()},
+            "duplicate_threshold": {
+                SCRIPTS[name]: calibration.threshold for name, calibration in found.items()
+            },
             "neighbour_floor": _floor(found),
         },
         "default": {
@@ -197,28 +202,34 @@ def _document(embedder: Embedder, found: Mapping[Language, Calibration]) -> dict
             "neighbour_floor": embedder.neighbour_floor,
             "source": _source(embedder),
         },
-        "languages": {name: _figures(one, embedder) for name, one in found.items()},
+        "languages": {name: _figures(calibration, embedder) for name, calibration in found.items()},
     }
 
 
-def _figures(one: Calibration, embedder: Embedder) -> dict[str, Any]:
+def _figures(calibration: Calibration, embedder: Embedder) -> dict[str, Any]:
     return {
-        "similarity": {kind: distribution(one.measured, kind) for kind in KINDS},
+        "similarity": {kind: distribution(calibration.measured, kind) for kind in KINDS},
         "duplicate_threshold": {
             name: {
                 "at": threshold,
                 "taken": {
                     kind: asdict(counted)
-                    for kind, counted in taken(one.measured, threshold).items()
+                    for kind, counted in taken(calibration.measured, threshold).items()
                 },
             }
-            for name, threshold in (("derived", one.threshold), ("default", one.default))
+            for name, threshold in (
+                ("derived", calibration.threshold),
+                ("default", calibration.default),
+            )
         },
         "neighbour_floor": {
             name: {
                 "at": floor,
-                "above": {kind: above(one.measured, kind, floor) for kind in KINDS},
+                "above": {kind: above(calibration.measured, kind, floor) for kind in KINDS},
             }
-            for name, floor in (("derived", one.floor), ("default", embedder.neighbour_floor))
+            for name, floor in (
+                ("derived", calibration.floor),
+                ("default", embedder.neighbour_floor),
+            )
         },
     }

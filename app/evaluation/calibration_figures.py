@@ -53,7 +53,7 @@ class Taken:
 
 def distribution(measured: Iterable[Measured], kind: Kind) -> dict[str, float]:
     """Quantiles of the similarities of one class, by name (`p5`); at least one pair."""
-    values = [one.similarity for one in measured if one.kind == kind]
+    values = [pair.similarity for pair in measured if pair.kind == kind]
     return {f"p{share}": round(quantile(values, share / 100), 3) for share in QUANTILES}
 
 
@@ -61,9 +61,9 @@ def taken(measured: Sequence[Measured], threshold: float) -> dict[Kind, Taken]:
     """What a duplicate threshold takes of each class."""
     found = {}
     for kind in KINDS:
-        held = [one for one in measured if one.kind == kind]
-        near = [one for one in held if one.similarity >= threshold]
-        found[kind] = Taken(len(held), len(near), sum(one.passes for one in near))
+        held = [pair for pair in measured if pair.kind == kind]
+        near = [pair for pair in held if pair.similarity >= threshold]
+        found[kind] = Taken(len(held), len(near), sum(pair.passes for pair in near))
     return found
 
 
@@ -86,7 +86,7 @@ def derive_threshold(measured: Sequence[Measured]) -> float:
 
 def derive_floor(measured: Iterable[Measured]) -> float:
     """The neighbour floor by FLOOR_RULE, 0 to 1; at least one duplicate or contradiction."""
-    wanted = [one.similarity for one in measured if one.kind in {"duplicate", "contradiction"}]
+    wanted = [pair.similarity for pair in measured if pair.kind in {"duplicate", "contradiction"}]
     missed = math.floor(MISSED_SHARE * len(wanted))
     lowest = sorted(wanted)[missed]
     return max(0, math.floor(lowest * 100)) / 100
@@ -94,5 +94,5 @@ def derive_floor(measured: Iterable[Measured]) -> float:
 
 def above(measured: Iterable[Measured], kind: Kind, floor: float) -> float:
     """The share of a class that is at or above a floor; at least one pair."""
-    values = [one.similarity >= floor for one in measured if one.kind == kind]
+    values = [pair.similarity >= floor for pair in measured if pair.kind == kind]
     return sum(values) / len(values)

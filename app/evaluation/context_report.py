@@ -22,28 +22,32 @@ def context_report_of(
 
 
 def _of_budget(dataset: Dataset, contexts: Sequence[ShownContext]) -> dict[str, Any]:
-    shown = [one for one in contexts if one.question.gold]
-    shares = [len(one.units & one.question.gold) / len(one.question.gold) for one in shown]
+    shown = [context for context in contexts if context.question.gold]
+    shares = [
+        len(context.units & context.question.gold) / len(context.question.gold) for context in shown
+    ]
 
     def figures(held: Sequence[int]) -> dict[str, Any]:
         return _figures([shown[number] for number in held], [shares[number] for number in held])
 
-    found = by_category(dataset, [one.question.category for one in shown], figures)
+    found = by_category(dataset, [context.question.category for context in shown], figures)
     return found | {
-        "milliseconds": milliseconds_of([one.milliseconds for one in shown if not one.problem]),
-        "problems": dict(Counter(one.problem for one in contexts if one.problem)),
-        "failed": sum(one.failed for one in contexts),
+        "milliseconds": milliseconds_of(
+            [context.milliseconds for context in shown if not context.problem]
+        ),
+        "problems": dict(Counter(context.problem for context in contexts if context.problem)),
+        "failed": sum(context.failed for context in contexts),
         "questions": [
             {
-                "store": one.store.store_id,
-                "category": one.question.category,
-                "question": one.question.text,
-                "shown": sorted(one.units & one.question.gold),
-                "not_shown": sorted(one.question.gold - one.units),
-                "tokens": one.tokens,
-                "sha256": hashlib.sha256(one.prompt.encode()).hexdigest(),
+                "store": context.store.store_id,
+                "category": context.question.category,
+                "question": context.question.text,
+                "shown": sorted(context.units & context.question.gold),
+                "not_shown": sorted(context.question.gold - context.units),
+                "tokens": context.tokens,
+                "sha256": hashlib.sha256(context.prompt.encode()).hexdigest(),
             }
-            for one in shown
+            for context in shown
         ],
     }
 
@@ -55,9 +59,9 @@ def _figures(shown: Sequence[ShownContext], shares: Sequence[float]) -> dict[str
         "evidence": round(sum(shares) / count, 4),
         "interval": rounded_interval(shares),
         "all_evidence": round(sum(share == 1 for share in shares) / count, 4),
-        "messages": round(sum(len(one.units) for one in shown) / count, 1),
-        "excerpt_tokens": round(sum(one.excerpt_tokens for one in shown) / count, 1),
-        "tokens": round(sum(one.tokens for one in shown) / count, 1),
+        "messages": round(sum(len(context.units) for context in shown) / count, 1),
+        "excerpt_tokens": round(sum(context.excerpt_tokens for context in shown) / count, 1),
+        "tokens": round(sum(context.tokens for context in shown) / count, 1),
     }
 
 
@@ -69,14 +73,14 @@ def print_context_report(report: Mapping[str, Any]) -> None:
         rows = [
             (
                 name,
-                one["questions"],
-                percent(one["evidence"]),
-                " to ".join(map(percent, one["interval"])),
-                percent(one["all_evidence"]),
-                f"{one['messages']:.1f}",
-                f"{one['tokens']:.0f}",
+                figures["questions"],
+                percent(figures["evidence"]),
+                " to ".join(map(percent, figures["interval"])),
+                percent(figures["all_evidence"]),
+                f"{figures['messages']:.1f}",
+                f"{figures['tokens']:.0f}",
             )
-            for name, one in rows_of(found)
+            for name, figures in rows_of(found)
         ]
         title = f"Labelled messages among the excerpts of a context of {budget} tokens"
         print_table(title, ("category", *columns), rows, right=columns)

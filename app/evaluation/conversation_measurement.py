@@ -32,8 +32,8 @@ class Gathered:
     @property
     def failed(self) -> int:
         """Searches and contexts that the service could not give."""
-        shown = sum(one.failed for held in self.contexts.values() for one in held)
-        return shown + sum(one.failed for one in self.asked)
+        shown = sum(context.failed for held in self.contexts.values() for context in held)
+        return shown + sum(answer.failed for answer in self.asked)
 
 
 async def gather_conversations(
@@ -80,7 +80,7 @@ async def measure_conversations(
 def report_conversations(gathered: Gathered, ks: list[int]) -> dict[str, Any]:
     """The report of searches and contexts, printed and ready for JSON."""
     dataset, evaluation = gathered.dataset, gathered.evaluation
-    labelled = [one for one in gathered.asked if one.question.gold]
+    labelled = [answer for answer in gathered.asked if answer.question.gold]
     if labelled:
         report = report_of(dataset, evaluation, labelled, ks)
         print_search_report(dataset, report, ks)

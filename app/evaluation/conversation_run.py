@@ -110,7 +110,7 @@ class ConversationEvaluation(Evaluation):
         told = answer.body
         if "used_excerpts" not in told:
             fail("The contexts of this service have no excerpts.", code=REFUSED)
-        shown = (loaded.units.get(one["message_id"], ()) for one in told["used_excerpts"])
+        shown = (loaded.units.get(excerpt["message_id"], ()) for excerpt in told["used_excerpts"])
         excerpts = [part["tokens"] for part in told["parts"] if part["name"] == "excerpts"]
         return ShownContext(
             store=store,
@@ -161,7 +161,7 @@ class ConversationEvaluation(Evaluation):
             loaded.events["REJECT"] += 1
             loaded.refusals[code_of(answer)] += 1
         else:
-            stored = {one["message_id"] for one in answer.body["messages"]}
+            stored = {message["message_id"] for message in answer.body["messages"]}
             for unit, message in zip(units, messages, strict=True):
                 self._note_message(loaded, unit, message["message_id"], stored)
 

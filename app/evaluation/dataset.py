@@ -111,7 +111,11 @@ class Dataset:
     @property
     def categories(self) -> list[str]:
         """The categories, in the order in which questions first name them."""
-        return list(dict.fromkeys(one.category for store in self.stores for one in store.questions))
+        return list(
+            dict.fromkeys(
+                question.category for store in self.stores for question in store.questions
+            )
+        )
 
 
 def parse_moment(text: str) -> datetime | None:
@@ -133,10 +137,14 @@ def for_a_reader(dataset: Dataset) -> Dataset:
     """The data set with the questions whose answers can be graded, labelled or not."""
     asked = [(store, (*store.questions, *store.unlabelled)) for store in dataset.stores]
     stores = tuple(
-        replace(store, questions=tuple(one for one in both if one.can_be_graded), unlabelled=())
+        replace(
+            store,
+            questions=tuple(question for question in both if question.can_be_graded),
+            unlabelled=(),
+        )
         for store, both in asked
     )
-    left_out = sum(not one.can_be_graded for _, both in asked for one in both)
+    left_out = sum(not question.can_be_graded for _, both in asked for question in both)
     return replace(dataset, stores=stores, without_reference=left_out)
 
 
@@ -171,7 +179,11 @@ def choose(
     kept = [
         replace(
             store,
-            questions=tuple(one for one in store.questions if not wanted or one.category in wanted),
+            questions=tuple(
+                question
+                for question in store.questions
+                if not wanted or question.category in wanted
+            ),
         )
         for store in dataset.stores[:stores]
     ]
@@ -190,8 +202,8 @@ def choose(
 def _drawn(stores: list[Store], sample: int, seed: int) -> set[int]:
     """Numbers of questions, counted over all stores: so many of each category."""
     numbers: dict[str, list[int]] = {}
-    for number, one in enumerate(one for store in stores for one in store.questions):
-        numbers.setdefault(one.category, []).append(number)
+    for number, question in enumerate(question for store in stores for question in store.questions):
+        numbers.setdefault(question.category, []).append(number)
     # Each category has a generator of its own: leaving one out changes no other.
     return {
         number
@@ -206,7 +218,7 @@ def _only(stores: list[Store], numbers: set[int]) -> list[Store]:
     start = 0
     for store in stores:
         questions = tuple(
-            one for number, one in enumerate(store.questions, start) if number in numbers
+            question for number, question in enumerate(store.questions, start) if number in numbers
         )
         start += len(store.questions)
         chosen.append(replace(store, questions=questions))

@@ -54,8 +54,8 @@ class _Reader:
     def dataset(self, document: Any) -> Dataset:
         top = self._object(document, "the file")
         stores = [
-            self._store(one, f"store {number}")
-            for number, one in enumerate(self._list(top, "stores", "the file"), 1)
+            self._store(store, f"store {number}")
+            for number, store in enumerate(self._list(top, "stores", "the file"), 1)
         ]
         if not any((*store.questions, *store.unlabelled) for store in stores):
             self._refuse("the file", "there is no question")
@@ -69,7 +69,7 @@ class _Reader:
             name=self._label(top.get("name"), "the file", "name") or self._file,
             stores=tuple(stores),
             lang=self._label(top.get("lang"), "the file", "lang"),
-            apart=frozenset(str(one) for one in apart),
+            apart=frozenset(str(category) for category in apart),
             unknown_gold=self._unknown_gold,
             without_gold=self._without_gold,
             unread_dates=self._unread_dates,
@@ -80,8 +80,8 @@ class _Reader:
         store_id = self._label(fields.get("id"), where, "id") or where
         where = f"store {store_id!r}"
         units = tuple(
-            self._unit(one, f"{where}, unit {number}")
-            for number, one in enumerate(self._list(fields, "units", where), 1)
+            self._unit(unit, f"{where}, unit {number}")
+            for number, unit in enumerate(self._list(fields, "units", where), 1)
         )
         if not units:
             self._refuse(where, "it has no units")
@@ -90,15 +90,15 @@ class _Reader:
         if len(known) < len(ids):
             self._refuse(f"{where}, unit {_repeated(ids)!r}", "the id stands there twice")
         asked = (
-            self._question(one, f"{where}, question {number}", known)
-            for number, one in enumerate(self._list(fields, "questions", where), 1)
+            self._question(question, f"{where}, question {number}", known)
+            for number, question in enumerate(self._list(fields, "questions", where), 1)
         )
         questions = list(asked)
         return Store(
             store_id,
             units,
-            tuple(one for one in questions if one.gold),
-            tuple(one for one in questions if not one.gold),
+            tuple(question for question in questions if question.gold),
+            tuple(question for question in questions if not question.gold),
         )
 
     def _unit(self, value: Any, where: str) -> DatasetUnit:
@@ -123,7 +123,9 @@ class _Reader:
     def _question(self, value: Any, where: str, known: set[str]) -> Question:
         fields = self._object(value, where)
         text = self._text(fields, "question", where)
-        named = {self._label(one, where, "gold") or "" for one in self._list(fields, "gold", where)}
+        named = {
+            self._label(label, where, "gold") or "" for label in self._list(fields, "gold", where)
+        }
         self._unknown_gold += len(named - known)
         self._without_gold += not named & known
         category = fields.get("category")
@@ -141,8 +143,8 @@ class _Reader:
         points = [] if value is None else value
         if not isinstance(points, list):
             self._refuse(where, "`rubric` is no list")
-        told = [self._label(one, where, "rubric") for one in points]
-        return tuple(one for one in told if one is not None)
+        told = [self._label(point, where, "rubric") for point in points]
+        return tuple(point for point in told if point is not None)
 
     def _moment(self, value: Any, where: str) -> datetime | None:
         text = self._label(value, where, "date")
@@ -182,8 +184,8 @@ class _Reader:
 
 def _repeated(ids: list[str]) -> str:
     seen: set[str] = set()
-    for one in ids:
-        if one in seen:
-            return one
-        seen.add(one)
+    for id_ in ids:
+        if id_ in seen:
+            return id_
+        seen.add(id_)
     return ""

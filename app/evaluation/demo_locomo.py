@@ -143,7 +143,11 @@ async def play_locomo(api: Api, talk: Conversation, *, questions: int, concurren
             task = bar.add_task(name.capitalize(), total=talk.turn_count)
             seconds[name] = await _timed(load, talk.sittings, partial(bar.advance, task))
     _report(loader.loaded, talk, seconds)
-    asked = [one for one in talk.questions if one.category in CATEGORIES and one.evidence]
+    asked = [
+        question
+        for question in talk.questions
+        if question.category in CATEGORIES and question.evidence
+    ]
     await _ask(api, talk, loader.loaded, asked[:questions])
 
 

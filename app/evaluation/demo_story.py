@@ -237,7 +237,7 @@ def _hit(hit: dict[str, Any]) -> tuple[str, ...]:
     figures = (
         hit["score"], hit["similarity"], parts["relevance"], parts["confidence"], parts["scope"],
     )  # fmt: skip
-    return (hit["content"], *(f"{one:.3f}" for one in figures))
+    return (hit["content"], *(f"{figure:.3f}" for figure in figures))
 
 
 def _counts(value: Any) -> str:

@@ -77,7 +77,7 @@ def score_of(data: Mapping[str, Any]) -> float:
     """0 to 1: the mean over the points, or 1 for right; of an answer that the prompt takes."""
     if "right" in data:
         return float(data["right"])
-    scores = [float(one["score"]) for one in data["grades"]]
+    scores = [float(grade["score"]) for grade in data["grades"]]
     return sum(scores) / len(scores)
 
 
@@ -88,10 +88,10 @@ def _is_verdict(data: Mapping[str, Any]) -> bool:
 def _are_grades(data: Mapping[str, Any], *, count: int) -> bool:
     """Whether each point has one grade, in whatever order."""
     grades = data.get("grades")
-    if not isinstance(grades, list) or not all(isinstance(one, dict) for one in grades):
+    if not isinstance(grades, list) or not all(isinstance(grade, dict) for grade in grades):
         return False
-    points = [one.get("point") for one in grades]
-    scores = [one.get("score") for one in grades]
+    points = [grade.get("point") for grade in grades]
+    scores = [grade.get("score") for grade in grades]
     return (
         all(type(point) is int for point in points)
         and sorted(points) == list(range(1, count + 1))

@@ -101,7 +101,10 @@ def read_conversations(path: Path) -> list[Conversation]:
 
     """
     try:
-        return [_conversation(one) for one in json.loads(path.read_text(encoding="utf-8"))]
+        return [
+            _conversation(conversation)
+            for conversation in json.loads(path.read_text(encoding="utf-8"))
+        ]
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise ConfigurationError(
             f"{path.name} is no data set in the format of LoCoMo ({type(error).__name__})."

@@ -39,7 +39,7 @@ def read_locomo(path: Path) -> Dataset:
         stores=stores,
         lang="en",
         apart=frozenset({ADVERSARIAL}),
-        without_gold=sum(not one.evidence for talk in talks for one in talk.questions),
+        without_gold=sum(not question.evidence for talk in talks for question in talk.questions),
         unread_dates=sum(
             bool(sitting.date) and parse_moment(sitting.date) is None
             for talk in talks
@@ -49,12 +49,12 @@ def read_locomo(path: Path) -> Dataset:
 
 
 def _store(talk: Conversation) -> Store:
-    questions = [_question(one) for one in talk.questions]
+    questions = [_question(question) for question in talk.questions]
     return Store(
         store_id=talk.name,
         units=tuple(unit for sitting in talk.sittings for unit in _units(sitting)),
-        questions=tuple(one for one in questions if one.gold),
-        unlabelled=tuple(one for one in questions if not one.gold),
+        questions=tuple(question for question in questions if question.gold),
+        unlabelled=tuple(question for question in questions if not question.gold),
     )
 
 

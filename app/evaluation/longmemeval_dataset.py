@@ -29,7 +29,7 @@ def read_longmemeval(path: Path) -> Dataset:
     """
     document = read_json(path)
     try:
-        stores = tuple(_store(one) for one in document)
+        stores = tuple(_store(entry) for entry in document)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise ConfigurationError(
             f"{path.name} is no data set in the format of LongMemEval "
@@ -37,7 +37,9 @@ def read_longmemeval(path: Path) -> Dataset:
         ) from error
     if not stores:
         raise ConfigurationError(f"{path.name} has no question.")
-    dates = [date for one in document for date in (one["question_date"], *one["haystack_dates"])]
+    dates = [
+        date for entry in document for date in (entry["question_date"], *entry["haystack_dates"])
+    ]
     return Dataset(
         name="LongMemEval",
         stores=stores,

@@ -102,7 +102,7 @@ async def measure_dataset(
 def say_kept(evaluation: Evaluation, plan: Plan) -> None:
     """Name what was left in place, where that was wanted."""
     if plan.keep:
-        users = ", ".join(one.user_id for one in evaluation.loaded.values())
+        users = ", ".join(loaded.user_id for loaded in evaluation.loaded.values())
         err.print(f"Kept the agent {plan.run_id} and the users {users}.", markup=False)
 
 

@@ -98,12 +98,16 @@ def _discount(rank: int) -> float:
 def mean_scores(scores: Sequence[Scores]) -> Scores:
     """The mean over questions; at least one. Sessions: over those that have any."""
     ks = list(scores[0].recall)
-    told = [one.session_recall for one in scores if one.session_recall is not None]
+    told = [
+        question_scores.session_recall
+        for question_scores in scores
+        if question_scores.session_recall is not None
+    ]
     return Scores(
-        recall={k: _mean([one.recall[k] for one in scores]) for k in ks},
-        hit={k: _mean([one.hit[k] for one in scores]) for k in ks},
-        ndcg=_mean([one.ndcg for one in scores]),
-        mrr=_mean([one.mrr for one in scores]),
+        recall={k: _mean([question_scores.recall[k] for question_scores in scores]) for k in ks},
+        hit={k: _mean([question_scores.hit[k] for question_scores in scores]) for k in ks},
+        ndcg=_mean([question_scores.ndcg for question_scores in scores]),
+        mrr=_mean([question_scores.mrr for question_scores in scores]),
         session_recall=_mean(told) if told else None,
     )
 

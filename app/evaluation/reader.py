@@ -66,13 +66,13 @@ def _materials(gathered: Gathered, variant: str) -> dict[str, list[tuple[str, st
     stores = [store for store in gathered.dataset.stores for _ in store.questions]
     if variant == "context":
         return {
-            f"context {budget}": [(one.prompt, one.problem) for one in shown]
+            f"context {budget}": [(context.prompt, context.problem) for context in shown]
             for budget, shown in gathered.contexts.items()
         }
     if variant == "messages":
         found = [
-            (one.store, {unit for hit in one.hits[:MESSAGES] for unit in hit}, one.problem)
-            for one in gathered.asked
+            (answer.store, {unit for hit in answer.hits[:MESSAGES] for unit in hit}, answer.problem)
+            for answer in gathered.asked
         ]
         return {
             variant: [
@@ -90,7 +90,7 @@ def _materials(gathered: Gathered, variant: str) -> dict[str, list[tuple[str, st
 def _read(
     gathered: Gathered, name: str, materials: list[tuple[str, str | None]], window: int
 ) -> Iterable[Reading]:
-    asked = [(store, one) for store in gathered.dataset.stores for one in store.questions]
+    asked = [(store, question) for store in gathered.dataset.stores for question in store.questions]
     counter = EstimatedTokens()
     lengths = {text: counter.count(text) for text in {text for text, _ in materials}}
     for (store, question), (text, problem) in zip(asked, materials, strict=True):

@@ -36,38 +36,40 @@ def report_of(
     }
     scored = [
         score(
-            one.hits,
-            one.question.gold,
-            relevant=one.relevant,
+            answer.hits,
+            answer.question.gold,
+            relevant=answer.relevant,
             ks=ks,
-            sessions=sessions[one.store.store_id],
+            sessions=sessions[answer.store.store_id],
         )
-        for one in asked
+        for answer in asked
     ]
     found = by_category(
         dataset,
-        [one.question.category for one in asked],
+        [answer.question.category for answer in asked],
         lambda held: _figures(
             [asked[number] for number in held], [scored[number] for number in held], ks
         ),
     )
-    models = frozenset[str]().union(*(one.models for one in asked))
+    models = frozenset[str]().union(*(answer.models for answer in asked))
     return found | {
-        "milliseconds": milliseconds_of([one.milliseconds for one in asked if not one.problem]),
+        "milliseconds": milliseconds_of(
+            [answer.milliseconds for answer in asked if not answer.problem]
+        ),
         "token_counter": COUNTED_AS,
         "loaded": loaded_of(evaluation, dataset),
         "asked": {
             "questions": len(asked),
-            "problems": dict(Counter(one.problem for one in asked if one.problem)),
-            "failed": sum(one.failed for one in asked),
-            "degraded": sum(one.degraded for one in asked),
-            "without_embedder": sum(_lacks_embedder(one, models) for one in asked),
+            "problems": dict(Counter(answer.problem for answer in asked if answer.problem)),
+            "failed": sum(answer.failed for answer in asked),
+            "degraded": sum(answer.degraded for answer in asked),
+            "without_embedder": sum(_lacks_embedder(answer, models) for answer in asked),
             "without_gold": dataset.without_gold,
             "unknown_gold": dataset.unknown_gold,
             "reference_time_refused": evaluation.unsent_times,
         },
         "embedding_models": sorted(models),
-        "questions": [_line(one, made) for one, made in zip(asked, scored, strict=True)],
+        "questions": [_line(answer, made) for answer, made in zip(asked, scored, strict=True)],
     }
 
 
@@ -95,12 +97,12 @@ def by_category(
 
 def _figures(asked: Sequence[Asked], scored: Sequence[Scores], ks: Sequence[int]) -> dict[str, Any]:
     mean = mean_scores(scored)
-    tokens = {k: [sum(map(estimated_tokens, one.texts[:k])) for one in asked] for k in ks}
+    tokens = {k: [sum(map(estimated_tokens, answer.texts[:k])) for answer in asked] for k in ks}
     return {
         "questions": len(asked),
         "recall": {str(k): round(value, _DIGITS) for k, value in mean.recall.items()},
         "recall_interval": {
-            str(k): rounded_interval([one.recall[k] for one in scored]) for k in ks
+            str(k): rounded_interval([scores.recall[k] for scores in scored]) for k in ks
         },
         "hit": {str(k): round(value, _DIGITS) for k, value in mean.hit.items()},
         f"ndcg@{NDCG_AT}": round(mean.ndcg, _DIGITS),
@@ -110,16 +112,16 @@ def _figures(asked: Sequence[Asked], scored: Sequence[Scores], ks: Sequence[int]
     }
 
 
-def _lacks_embedder(one: Asked, models: frozenset[str]) -> bool:
+def _lacks_embedder(asked: Asked, models: frozenset[str]) -> bool:
     """Whether it was an embedder that did not answer, and not the reranker alone.
 
     Args:
         models: all that embedded any question.
 
     """
-    if not one.degraded or one.mode == "lexical":
+    if not asked.degraded or asked.mode == "lexical":
         return False
-    return one.reranker is not None or not one.models or one.models < models
+    return asked.reranker is not None or not asked.models or asked.models < models
 
 
 def rounded_interval(values: Sequence[float]) -> list[float]:
@@ -141,33 +143,33 @@ def milliseconds_of(waited: Sequence[float]) -> dict[str, float] | None:
 def loaded_of(evaluation: Evaluation, dataset: Dataset) -> dict[str, Any]:
     """What became of the units."""
     held = list(evaluation.loaded.values())
-    events = sum((one.events for one in held), Counter[str]())
+    events = sum((loaded.events for loaded in held), Counter[str]())
     return {
         "units": dataset.unit_count,
         "stored": events["ADD"],
         "same_as_another": events["NONE"],
         "refused": events["REJECT"] + events["SKIP"],
-        "refusals": dict(sum((one.refusals for one in held), Counter[str]())),
-        "ahead_of_now": sum(one.ahead for one in held),
-        "waiting": sum(one.waiting for one in held),
+        "refusals": dict(sum((loaded.refusals for loaded in held), Counter[str]())),
+        "ahead_of_now": sum(loaded.ahead for loaded in held),
+        "waiting": sum(loaded.waiting for loaded in held),
         "unread_dates": dataset.unread_dates,
     }
 
 
-def _line(one: Asked, made: Scores) -> dict[str, Any]:
+def _line(asked: Asked, made: Scores) -> dict[str, Any]:
     """One question: at which rank each of its units was found, None when it was not."""
     ranks = {
-        unit: next((rank for rank, hit in enumerate(one.hits, 1) if unit in hit), None)
-        for unit in sorted(one.question.gold)
+        unit: next((rank for rank, hit in enumerate(asked.hits, 1) if unit in hit), None)
+        for unit in sorted(asked.question.gold)
     }
     return {
-        "store": one.store.store_id,
-        "category": one.question.category,
-        "question": one.question.text,
+        "store": asked.store.store_id,
+        "category": asked.question.category,
+        "question": asked.question.text,
         "ranks": ranks,
         f"ndcg@{NDCG_AT}": round(made.ndcg, _DIGITS),
-        "milliseconds": round(one.milliseconds, 2),
-        "problem": one.problem,
+        "milliseconds": round(asked.milliseconds, 2),
+        "problem": asked.problem,
     }
 
 
@@ -188,14 +190,14 @@ def _without_rows(value: Any) -> Any:
     return {
         str(name): _without_rows(held)
         for name, held in value.items()
-        if not (isinstance(held, list) and any(isinstance(one, Mapping) for one in held))
+        if not (isinstance(held, list) and any(isinstance(row, Mapping) for row in held))
     }
 
 
 def print_report(title: str, report: Mapping[str, Any], ks: Sequence[int]) -> None:
     """The table for people, in percent, and what was odd."""
     sessions = f"session_recall@{SESSIONS_AT}"
-    with_sessions = any(one[sessions] is not None for _, one in rows_of(report))
+    with_sessions = any(figures[sessions] is not None for _, figures in rows_of(report))
     depth = 10 if 10 in ks else ks[-1]
     columns = [
         "questions",
@@ -208,14 +210,14 @@ def print_report(title: str, report: Mapping[str, Any], ks: Sequence[int]) -> No
     rows = [
         (
             name,
-            one["questions"],
-            *(percent(one["recall"][str(k)]) for k in ks),
-            percent(one[f"ndcg@{NDCG_AT}"]),
-            percent(one["mrr"]),
-            *([percent(one[sessions])] if with_sessions else ()),
-            f"{one['tokens'][str(depth)]:.0f}",
+            figures["questions"],
+            *(percent(figures["recall"][str(k)]) for k in ks),
+            percent(figures[f"ndcg@{NDCG_AT}"]),
+            percent(figures["mrr"]),
+            *([percent(figures[sessions])] if with_sessions else ()),
+            f"{figures['tokens'][str(depth)]:.0f}",
         )
-        for name, one in rows_of(report)
+        for name, figures in rows_of(report)
     ]
     print_table(title, ("category", *columns), rows, right=columns)
     for sentence in _sentences(report):
@@ -227,7 +229,7 @@ def rows_of(report: Mapping[str, Any]) -> list[tuple[str, Any]]:
     rows = list(report["categories"].items())
     if report["total"] is not None:
         rows.append((TOTAL, report["total"]))
-    return [*rows, *((f"apart: {name}", one) for name, one in report["apart"].items())]
+    return [*rows, *((f"apart: {name}", figures) for name, figures in report["apart"].items())]
 
 
 def percent(share: float | None) -> str:

@@ -140,7 +140,7 @@ class Evaluation:
         if not answer.ok:
             # Nothing else in it could be at fault.
             fail(f"The service refuses such a search: {faults_of(answer)}.", code=UNUSABLE)
-        if any(one.moment for store in self._dataset.stores for one in store.questions):
+        if any(question.moment for store in self._dataset.stores for question in store.questions):
             moment = {"reference_time": self._now.isoformat()}
             answer = await self._search("a question", f"{self._plan.run_id}-0", moment, (422,))
             self._takes_time = answer.ok
@@ -166,7 +166,9 @@ class Evaluation:
         self, what: str, ask: Callable[[Store, Question], Awaitable[_T]]
     ) -> list[_T]:
         """What `ask` finds for every question, in the order of the data set."""
-        questions = [(store, one) for store in self._dataset.stores for one in store.questions]
+        questions = [
+            (store, question) for store in self._dataset.stores for question in store.questions
+        ]
         answered: dict[int, _T] = {}
         with progress("questions") as bar:
             task = bar.add_task(what, total=len(questions))
@@ -363,7 +365,7 @@ def faults_of(answer: Answer) -> str:
     """Which fields are at fault, and why."""
     problem = answer.body if isinstance(answer.body, dict) else {}
     faults = [
-        f"{'.'.join(str(part) for part in one['location'][1:])}: {one['detail']}"
-        for one in problem.get("errors") or ()
+        f"{'.'.join(str(part) for part in fault['location'][1:])}: {fault['detail']}"
+        for fault in problem.get("errors") or ()
     ]
     return "; ".join(faults) or str(problem.get("detail", answer.status))

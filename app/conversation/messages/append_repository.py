@@ -331,7 +331,9 @@ class AppendRepository:
         del values["update_time"]
         for policy in ("window_policy", "agent_policy"):
             values[policy] = values[policy] and from_json(values[policy])
-        values["set_aside"] = [Range(one.lower, one.upper) for one in values["set_aside"]]
+        values["set_aside"] = [
+            Range(omitted.lower, omitted.upper) for omitted in values["set_aside"]
+        ]
         values["open_calls"] = +Counter[str](from_json(values["open_calls"] or "{}"))
         return OpenSession(tenant_id=self._access.tenant_id, session_id=session_id, **values)
 
@@ -374,7 +376,7 @@ class AppendRepository:
         )
         added, *told = row
         if len(added) < len(rows):
-            taken = next(one["message_id"] for one in rows if one["message_id"] not in added)
+            taken = next(row["message_id"] for row in rows if row["message_id"] not in added)
             raise IdTakenError("message_id", taken)
         jobs = zip(orders, job_ids, zip(*[iter(told)] * 3, strict=True), strict=True)
         return {

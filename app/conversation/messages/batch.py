@@ -87,9 +87,13 @@ class NewMessages:
 def mentioned(messages: Sequence[MessageCreate]) -> Mentioned:
     """What of these messages has to be looked up."""
     return Mentioned(
-        [one.message_id for one in messages if one.message_id is not None],
-        [one.parent_message_id for one in messages if one.parent_message_id is not None],
-        [one.tool_call_id for one in messages if one.tool_call_id is not None],
+        [message.message_id for message in messages if message.message_id is not None],
+        [
+            message.parent_message_id
+            for message in messages
+            if message.parent_message_id is not None
+        ],
+        [message.tool_call_id for message in messages if message.tool_call_id is not None],
     )
 
 
@@ -109,7 +113,9 @@ async def new_messages(
     messages = MessageRepository(db, access, session.session_id)
     known = await messages.known(session.known) if session.known else {}
     repeated = _repeated(batch, known, session, access)
-    fresh = [(place, one) for place, one in enumerate(batch.messages) if place not in repeated]
+    fresh = [
+        (place, message) for place, message in enumerate(batch.messages) if place not in repeated
+    ]
     if fresh and session.status == 0:
         raise SessionEndedError(session.session_id)
     await _check_tool_results(messages, fresh, session)
@@ -178,38 +184,38 @@ def _repeated(
     """
     repeated = {}
     for place, processed in enumerate(batch.messages):
-        one = batch.given.get(place, processed)
-        before = known.get(one.message_id or "")
+        message = batch.given.get(place, processed)
+        before = known.get(message.message_id or "")
         if (before is None or before.session_id != session.session_id) and not _DERIVED.fullmatch(
-            one.message_id or ""
+            message.message_id or ""
         ):
-            access.refuse_choice("message_id", one.message_id)
+            access.refuse_choice("message_id", message.message_id)
         if before is None:
             continue
         if before.session_id != session.session_id:
             raise IdTakenError("message_id", before.message_id)
-        if not _same(before, one):
+        if not _same(before, message):
             raise MessageConflictError(before.message_id)
-        if any(before.sequence_no in one for one in session.set_aside):
+        if any(before.sequence_no in omitted for omitted in session.set_aside):
             # Told that it is there, the caller would take it to be in the window.
             raise MessageSetAsideError(before.message_id)
         repeated[place] = MessageRead.model_validate(before)
     return repeated
 
 
-def _same(before: Message, one: MessageCreate) -> bool:
+def _same(before: Message, message: MessageCreate) -> bool:
     """Whether a stored message is what this one says, or was made of it."""
-    if not one.chained and before.parent_message_id != one.parent_message_id:
+    if not message.chained and before.parent_message_id != message.parent_message_id:
         return False
-    sent = _compared(one)
+    sent = _compared(message)
     if before.input_hash is not None:
         return before.input_hash == input_hash(sent)
     return all(getattr(before, column) == value for column, value in sent.items())
 
 
-def _compared(one: MessageCreate) -> dict[str, Any]:
+def _compared(message: MessageCreate) -> dict[str, Any]:
     """What a message is recognised by when it is sent again, by attribute of a stored one."""
-    return {name: getattr(one, name) for name in _SAID} | {"metadata_": one.metadata}
+    return {name: getattr(message, name) for name in _SAID} | {"metadata_": message.metadata}
 
 
 async def _check_tool_results(
@@ -221,9 +227,9 @@ async def _check_tool_results(
     """
     here: Counter[str] = Counter()
     before: list[tuple[int, str]] = []
-    for index, one in fresh:
-        here.update(call_ids(one.tool_calls))
-        answers = one.tool_call_id
+    for index, message in fresh:
+        here.update(call_ids(message.tool_calls))
+        answers = message.tool_call_id
         if answers is not None and here[answers]:
             here[answers] -= 1
         elif answers is not None:
@@ -250,16 +256,16 @@ def _rows(
     previous = session.last_id
     here = {*session.parents}
     rows = []
-    for index, one in fresh:
-        row = {name: getattr(one, name) for name in _SAID}
+    for index, message in fresh:
+        row = {name: getattr(message, name) for name in _SAID}
         given = batch.given.get(index)
-        parent = previous if one.chained else one.parent_message_id
-        if not one.chained and parent is not None and parent not in here:
+        parent = previous if message.chained else message.parent_message_id
+        if not message.chained and parent is not None and parent not in here:
             raise ParentNotFoundError(index, parent)
-        previous = one.message_id or new_id("msg")
+        previous = message.message_id or new_id("msg")
         row |= {
             "message_id": previous,
-            "metadata": one.metadata,
+            "metadata": message.metadata,
             "parent_message_id": parent,
             "token_count": batch.tokens[index],
             "input_hash": None if given is None else input_hash(_compared(given)),

@@ -195,7 +195,7 @@ def rated_pieces(
         records: of the pieces of those that have several, in their order.
 
     """
-    sizes = np.array([len(one.ends) for one in messages])
+    sizes = np.array([len(message.ends) for message in messages])
     owner = np.repeat(np.arange(len(messages)), sizes)
     numbers = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     similarity, counts, lengths = _known(rated, messages, owner, records)
@@ -204,7 +204,7 @@ def rated_pieces(
     own = _mixed(words, similarity, rated.dense_share)
     tops = np.zeros(len(messages), np.float32)
     np.maximum.at(tops, owner, own)
-    rows = np.array([one.place for one in messages])
+    rows = np.array([message.place for message in messages])
     conversation = rated.asked.traits.conversation
     beside = _beside(messages, tops)
     signals = {
@@ -246,9 +246,9 @@ def _known(
     records: Records,
 ) -> tuple[Floats, Floats, Floats]:
     """Cosine, frequencies of the query's terms (terms first), and length of each piece."""
-    several = np.array([len(one.ends) > 1 for one in messages])
+    several = np.array([len(message.ends) > 1 for message in messages])
     within = several[owner]
-    rows = np.array([one.place for one in messages])[~several]
+    rows = np.array([message.place for message in messages])[~several]
     features = rated.features
     similarity = np.full(len(owner), np.nan, np.float32)
     similarity[within] = records["similarity"]
@@ -296,7 +296,7 @@ def _role(
 
 def _beside(messages: Sequence[FoundMessage], tops: Floats) -> Floats:
     """The best pieces of the messages two and one before, and one and two after, in that order."""
-    places = [(one.session_id, one.sequence_no) for one in messages]
+    places = [(message.session_id, message.sequence_no) for message in messages]
     known = dict(zip(places, tops.tolist(), strict=True))
     gaps = (-2, -1, 1, 2)
     return np.array(
@@ -307,7 +307,7 @@ def _beside(messages: Sequence[FoundMessage], tops: Floats) -> Floats:
 
 def _asked(messages: Sequence[FoundMessage], beside: Floats, *, reply: bool) -> Floats:
     """What the user's message before a reply adds to it."""
-    replies = np.array([reply and one.role == "assistant" for one in messages])
+    replies = np.array([reply and message.role == "assistant" for message in messages])
     return np.where(replies, beside[:, 1], 0).astype(np.float32) * np.float32(ASKED)
 
 
@@ -318,7 +318,7 @@ def _wishes(
     own: Floats,
 ) -> Floats:
     """What being a standing wish adds, to the best of them."""
-    wish = np.array([one.wish for one in messages])[owner]
+    wish = np.array([message.wish for message in messages])[owner]
     places = np.flatnonzero(wish)
     ordered = places[np.argsort(-own[places], kind="stable")].tolist()
     wished = (
@@ -333,11 +333,11 @@ def _wishes(
 def _session_best(messages: Sequence[FoundMessage], tops: Floats) -> Floats:
     """The mean of the three best of each message's session, 1 for the best session."""
     by_session: dict[str, list[float]] = defaultdict(list)
-    for one, top in zip(messages, tops.tolist(), strict=True):
-        by_session[one.session_id].append(top)
+    for message, top in zip(messages, tops.tolist(), strict=True):
+        by_session[message.session_id].append(top)
     three = {key: sorted(found)[-3:] for key, found in by_session.items()}
     means = {key: sum(best) / len(best) for key, best in three.items()}
-    return _scaled(np.array([means[one.session_id] for one in messages], np.float32))
+    return _scaled(np.array([means[message.session_id] for message in messages], np.float32))
 
 
 def _damped(

@@ -124,7 +124,7 @@ class ExcerptSearch:
         best = pieces.best(MOST_PIECES)
         return Excerpts(
             [each for each in best if not given or _identity(each.message) not in given],
-            {one.session_id: int(rated.sessions[one.place]) for one in pieces.messages},
+            {message.session_id: int(rated.sessions[message.place]) for message in pieces.messages},
             int(rated.sessions.max()),
             len(ids),
             left_out=seen["left_out"],

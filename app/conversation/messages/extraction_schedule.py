@@ -71,16 +71,16 @@ def as_said(batch: Sequence[MessageCreate], now: datetime) -> list[Said]:
     return [
         Said(
             message_id=str(number),
-            role=one.role,
-            content=one.content,
-            content_parts=one.content_parts,
-            tool_calls=one.tool_calls,
-            metadata=one.metadata,
-            name=one.name,
+            role=message.role,
+            content=message.content,
+            content_parts=message.content_parts,
+            tool_calls=message.tool_calls,
+            metadata=message.metadata,
+            name=message.name,
             sequence_no=number,
             create_time=now,
         )
-        for number, one in enumerate(batch)
+        for number, message in enumerate(batch)
     ]
 
 
@@ -89,10 +89,10 @@ def notice(batch: Sequence[MessageCreate], rules: CaptureRules) -> Noticed:
     said = as_said(batch, _NO_MOMENT)
     stopped = frozenset(
         number
-        for number, one in enumerate(batch)
-        if rules.stop_words(readable_text(one.content, one.content_parts))
+        for number, message in enumerate(batch)
+        if rules.stop_words(readable_text(message.content, message.content_parts))
     )
-    readable_messages = [one for one in said if one.sequence_no not in stopped]
+    readable_messages = [message for message in said if message.sequence_no not in stopped]
     reading = readable(readable_messages, rules.tags)
     reason: str | None = why_unread(readable_messages, reading)
     if reason == "no_user_message" and any(batch[number].role == "user" for number in stopped):

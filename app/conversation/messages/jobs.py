@@ -170,7 +170,11 @@ class MessageBackfill:
             return 0
         # Of what had words under other rules and has none now, the vector is all zeros.
         made = await embed_each(
-            embedder, {one: texts.get(one, [""]) for one in (row.said.message_id for row in rows)}
+            embedder,
+            {
+                message_id: texts.get(message_id, [""])
+                for message_id in (row.said.message_id for row in rows)
+            },
         )
         async with self._database.begin(principal.tenant_id) as db:
             await TenantRepository(db, principal.tenant_id).note_model(embedder.name)

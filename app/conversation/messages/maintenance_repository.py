@@ -196,7 +196,9 @@ class MessageMaintenanceRepository:
         """What the analyser made of messages, by id; of those still there, whether they have all
         vectors. The pieces of a message that is cut otherwise than before have none.
         """
-        values = {name: [_as_text(one[name]) for one in columns.values()] for name in _WORDS}
+        values = {
+            name: [_as_text(message[name]) for message in columns.values()] for name in _WORDS
+        }
         parameters = values | {"ids": list(columns), "tenant_id": self._tenant_id}
         rows = await self._db.execute(text(_WRITE_WORDS), parameters)
         return {row.message_id: row.whole for row in rows}
@@ -215,8 +217,10 @@ class MessageMaintenanceRepository:
             ids=[row.said.message_id for row in rows],
             old=[row.old for row in rows],
             models=list(models),
-            vectors=[_vector(one[0]) for one in vectors],
-            pieces=[_as_text([_vector(piece) for piece in one[1:]] or None) for one in vectors],
+            vectors=[_vector(vector[0]) for vector in vectors],
+            pieces=[
+                _as_text([_vector(piece) for piece in vector[1:]] or None) for vector in vectors
+            ],
         )
 
     async def _write(self, statement: str, **parameters: Any) -> int:
@@ -238,4 +242,4 @@ def _as_text(value: Any) -> str | None:
 
 
 def _vector(numbers: Sequence[float]) -> str:
-    return f"[{','.join(f'{one:.9g}' for one in numbers)}]"
+    return f"[{','.join(f'{number:.9g}' for number in numbers)}]"

@@ -70,7 +70,7 @@ class TextEnds:
 def spoken_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Spoken]:
     """The messages in rows of `window_sql.tail_rows`, by id."""
     # In the order of its fields.
-    values = itemgetter(*(one.name for one in fields(Spoken)))
+    values = itemgetter(*(field.name for field in fields(Spoken)))
     return {row["message_id"]: Spoken(*values(row)) for row in rows}
 
 

@@ -104,8 +104,8 @@ def _of_pieces(ends: Sequence[int], pieces: Sequence[Sequence[str]]) -> dict[str
     kept = [stored_terms(piece) for piece in pieces]
     return {
         "piece_ends": list(ends),
-        "piece_terms": [one.vector for one in kept],
-        "piece_term_counts": [one.count for one in kept],
+        "piece_terms": [piece.vector for piece in kept],
+        "piece_term_counts": [piece.count for piece in kept],
     }
 
 
@@ -204,7 +204,7 @@ class Indexer:
 
     def texts(self, messages: Sequence[Said]) -> dict[str, list[str]]:
         """The first half of `read`, at a fraction of its cost."""
-        found = {one.message_id: searchable_text(one, self._tags) for one in messages}
+        found = {message.message_id: searchable_text(message, self._tags) for message in messages}
         return {
             message_id: embedded_texts(text, piece_ends(text))
             for message_id, text in found.items()

@@ -56,7 +56,7 @@ async def processed(
     )
     if not chain.at(BEFORE_APPEND):
         return Processed(body.messages)
-    ids = [one.message_id for one in body.messages if one.message_id is not None]
+    ids = [message.message_id for message in body.messages if message.message_id is not None]
     known: set[str] = set()
     if ids:
         rows = await database.fetch(principal.tenant_id, _KNOWN, ids)
@@ -84,18 +84,18 @@ async def processed(
 def _shown(
     messages: Sequence[MessageCreate], known: Collection[str]
 ) -> tuple[AppendedMessage, ...]:
-    parents = {one.parent_message_id for one in messages} - {None}
+    parents = {message.parent_message_id for message in messages} - {None}
     return tuple(
         AppendedMessage(
             str(place),
-            one.role,
-            _text(one),
-            one.name,
-            one.metadata,
-            bound=bool(one.tool_calls or one.tool_call_id or one.message_id in parents),
+            message.role,
+            _text(message),
+            message.name,
+            message.metadata,
+            bound=bool(message.tool_calls or message.tool_call_id or message.message_id in parents),
         )
-        for place, one in enumerate(messages)
-        if one.message_id not in known
+        for place, message in enumerate(messages)
+        if message.message_id not in known
     )
 
 
@@ -106,25 +106,25 @@ def _taken(
     left = {item.id: item for item in after.messages}
     kept: list[MessageCreate] = []
     given: dict[int, MessageCreate] = {}
-    for place, one in enumerate(messages):
+    for place, message in enumerate(messages):
         item = left.get(str(place))
         if item is None:
             if str(place) not in before:
-                kept.append(one)
+                kept.append(message)
         elif item == before[str(place)]:
-            kept.append(one)
+            kept.append(message)
         else:
-            given[len(kept)] = one
-            kept.append(_message(one, item))
+            given[len(kept)] = message
+            kept.append(_message(message, item))
     return Processed(kept, given, len(messages) - len(kept))
 
 
-def _message(one: MessageCreate, item: AppendedMessage) -> MessageCreate:
+def _message(message: MessageCreate, item: AppendedMessage) -> MessageCreate:
     """The message with what a processor made of it, by the rules of requests."""
-    given = one.model_dump(exclude_unset=True) | {"metadata": dict(item.metadata)}
-    if item.content != _text(one):
+    given = message.model_dump(exclude_unset=True) | {"metadata": dict(item.metadata)}
+    if item.content != _text(message):
         # All of its text: what it was must not stay among the parts.
-        others = [part for part in one.content_parts or () if not read_part(part).is_said]
+        others = [part for part in message.content_parts or () if not read_part(part).is_said]
         given |= {"content": item.content, "content_parts": others or None}
     return MessageCreate.model_validate(given)
 

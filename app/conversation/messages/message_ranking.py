@@ -65,9 +65,9 @@ class MessageSearchPosition:
 
         """
         places = {mark(message_id): place for place, message_id in enumerate(order)}
-        for one in reversed(self.last):
-            if one in places:
-                return places[one] + 1
+        for reached in reversed(self.last):
+            if reached in places:
+                return places[reached] + 1
         return min(max(self.count - len(self.last), 0), len(order))
 
     def unseen(self, order: Sequence[str]) -> list[int]:
@@ -126,14 +126,14 @@ def decode(cursor: str, search: str) -> MessageSearchPosition:
         padded = cursor + "=" * (-len(cursor) % 4)
         parts = json.loads(base64.b64decode(padded, altchars=b"-_", validate=True))
         theirs, count, last, *times = parts
-        newest, reference = (in_utc(datetime.fromisoformat(one)) for one in times)
+        newest, reference = (in_utc(datetime.fromisoformat(time)) for time in times)
         reached = MessageSearchPosition(count, tuple(last), newest, reference)
     except (ValueError, TypeError, RecursionError):
         raise OtherSearchError from None
     numbers = (reached.count, *reached.last)
     # A forged cursor gives no access, and must not break anything.
     sound = len(numbers) <= KEPT + 1 and all(
-        type(one) is int and 0 <= one <= LARGEST for one in numbers
+        type(number) is int and 0 <= number <= LARGEST for number in numbers
     )
     if theirs != search or not sound:
         raise OtherSearchError
@@ -344,7 +344,7 @@ def next_page(
     if not page.more and len(shown) == len(page.hits):
         return None
     count = page.count - len(page.hits) + len(shown)
-    last = marks(reached, [one.message_id for one in shown])
+    last = marks(reached, [hit.message_id for hit in shown])
     return encode(MessageSearchPosition(count, last, *times), search)
 
 
@@ -360,7 +360,7 @@ def fitting_hits(
         rows: of the hits that are still there, by id.
 
     """
-    there = [place for place, one in enumerate(hits) if one.message_id in rows]
+    there = [place for place, hit in enumerate(hits) if hit.message_id in rows]
     texts = (rows[hits[place].message_id]["content"] for place in there)
     fits = fitting(counter, texts, max_tokens)
     return hits if fits == len(there) else hits[: there[fits]]

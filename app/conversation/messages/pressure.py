@@ -158,7 +158,7 @@ def is_to_order(before: Pressure, now: Pressure, *, asked: bool) -> bool:
     """
     if not now.due:
         return False
-    steps = [int(one.tokens / (STEP * one.budget_tokens)) for one in (before, now)]
+    steps = [int(pressure.tokens / (STEP * pressure.budget_tokens)) for pressure in (before, now)]
     return asked or not before.due or steps[0] != steps[1]
 
 

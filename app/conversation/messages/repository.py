@@ -57,7 +57,10 @@ Aside = Sequence[Range[int]]
 
 
 def _outside(aside: Aside) -> list[ColumnElement[bool]]:
-    return [(Message.sequence_no < one.lower) | (Message.sequence_no >= one.upper) for one in aside]
+    return [
+        (Message.sequence_no < omitted.lower) | (Message.sequence_no >= omitted.upper)
+        for omitted in aside
+    ]
 
 
 class Traffic(NamedTuple):
@@ -246,8 +249,8 @@ class MessageRepository:
         made = [tuple(row) for row in rows]
         if not made:
             return Counter()
-        waiting = Counter(one for _, one in made)
-        since = {one: number for number, one in sorted(made, reverse=True)}
+        waiting = Counter(call_id for _, call_id in made)
+        since = {call_id: number for number, call_id in sorted(made, reverse=True)}
         answered = await self._db.execute(
             select(Message.sequence_no, Message.tool_call_id).where(
                 Message.tenant_id == self._tenant_id,
@@ -257,7 +260,7 @@ class MessageRepository:
                 *_outside(aside),
             )
         )
-        waiting.subtract(one for number, one in answered if number > since[one])
+        waiting.subtract(call_id for number, call_id in answered if number > since[call_id])
         return +waiting
 
     async def oldest_ids(self, count: int | None) -> Sequence[str]:
@@ -284,7 +287,11 @@ class MessageRepository:
             .where(self._among(message_ids))
             .order_by(Message.sequence_no)
         )
-        return {one: parent for one, parent, session in rows if session == self._session_id}
+        return {
+            message_id: parent
+            for message_id, parent, session in rows
+            if session == self._session_id
+        }
 
     async def tool_traffic(self) -> Sequence[Traffic]:
         """Messages with calls or results, in the order of the conversation."""

@@ -112,7 +112,7 @@ SaidMessages = Annotated[list[MessageCreate], BeforeValidator(without_tool_block
 def call_ids(tool_calls: list[dict[str, JsonValue]] | None) -> list[str]:
     """The ids of the calls that have one."""
     ids = (call.get("id") for call in tool_calls or [])
-    return [one for one in ids if isinstance(one, str) and one]
+    return [id_ for id_ in ids if isinstance(id_, str) and id_]
 
 
 class CallUsage(Schema):
@@ -156,7 +156,7 @@ class MessageAppend(Schema):
 
     @model_validator(mode="after")
     def _ids_are_different(self) -> Self:
-        ids = [one.message_id for one in self.messages if one.message_id is not None]
+        ids = [message.message_id for message in self.messages if message.message_id is not None]
         if len(set(ids)) != len(ids):
             raise ValueError("a message_id may stand in a batch once")
         return self

@@ -130,14 +130,14 @@ class MessageSearchService:
         plan, query = await self._plan(principal, body, reached, reference, remembered=remembered)
         ranking = await self._rank(principal, plan, body, reached, self._weighed(body, query))
         page = ranking.page
-        rows = await self._fetch(principal, plan, [one.message_id for one in page.hits])
+        rows = await self._fetch(principal, plan, [hit.message_id for hit in page.hits])
         hits = fitting_hits(page.hits, rows, self._counter, body.max_tokens)
         MESSAGE_SEARCHES.labels("found" if rows else "empty").inc()
         return {
             "items": [
-                _hit(row, one, reference, explain=body.explain)
-                for one in hits
-                if (row := rows.get(one.message_id)) is not None
+                _hit(row, hit, reference, explain=body.explain)
+                for hit in hits
+                if (row := rows.get(hit.message_id)) is not None
             ],
             "next_cursor": next_page(page, hits, reached, (ranking.newest, reference), search),
             "embedding_models": list(plan.vectors),
@@ -319,5 +319,5 @@ def _may_read(here: Session | None, there: Session, message: Message) -> bool:
         (here is None or (here.user_id, here.agent_id) == (there.user_id, there.agent_id))
         and message.captured
         and message.role != "system"
-        and not any(message.sequence_no in one for one in there.set_aside)
+        and not any(message.sequence_no in omitted for omitted in there.set_aside)
     )

@@ -122,7 +122,7 @@ class MessageService:
             query.limit,
             show=MessageRead.model_validate,
             place=lambda message: (message.sequence_no, message.message_id),
-            fits=lambda items: fitting(counter, (one.content for one in items), query.max_tokens),
+            fits=lambda items: fitting(counter, (item.content for item in items), query.max_tokens),
         )
 
     async def delete(

@@ -16,7 +16,7 @@ def without_tool_blocks(messages: object) -> object:
     """
     if not isinstance(messages, list):
         return messages
-    return [one for message in messages for one in _taken_apart(message)]
+    return [part for message in messages for part in _taken_apart(message)]
 
 
 def _taken_apart(message: Any) -> Iterator[Any]:
@@ -53,7 +53,7 @@ def _calling(message: dict[str, Any], key: str) -> dict[str, Any]:
     if not calls:
         return message
     others = [block for block in message[key] if block not in calls]
-    made = [{name: one.get(name) for name in ("id", "name", "input")} for one in calls]
+    made = [{name: call.get(name) for name in ("id", "name", "input")} for call in calls]
     return _with_blocks(message, key, others) | {"tool_calls": made}
 
 

@@ -93,7 +93,7 @@ class Window:
     @property
     def inside(self) -> tuple[WindowMessage, ...]:
         """Without what is from before the window."""
-        return tuple(one for one in self.messages if one.sequence_no > self.pointer)
+        return tuple(message for message in self.messages if message.sequence_no > self.pointer)
 
     @property
     def newest(self) -> tuple[WindowMessage, ...]:
@@ -110,15 +110,15 @@ class Window:
     @property
     def opening(self) -> WindowMessage | None:
         """Where the window begins inside a turn, the request of that turn, which is before it."""
-        before = (one for one in self.messages if one.sequence_no <= self.pointer)
-        return next((one for one in before if one.role == "user"), None)
+        before = (message for message in self.messages if message.sequence_no <= self.pointer)
+        return next((message for message in before if message.role == "user"), None)
 
     @property
     def unread(self) -> list[tuple[int, int]]:
         """Where messages of the window are that were not read: ranges of numbers, first and last
         included.
         """
-        numbers = [one.sequence_no for one in self.inside]
+        numbers = [message.sequence_no for message in self.inside]
         if len(numbers) >= self.total:
             return []
         end = numbers[1] if self.unbroken_from is None and len(numbers) > 1 else self.unbroken_from
@@ -147,7 +147,7 @@ class Groups:
 
     def closed(self, places: Iterable[int]) -> set[int]:
         """The places, and all that goes with them."""
-        return {one for place in places for one in self.members[place]}
+        return {member for place in places for member in self.members[place]}
 
     def borders(self) -> list[int]:
         """Places where the conversation can be cut without parting a group, its end too."""
@@ -178,9 +178,11 @@ def groups_of(window: Window) -> Groups:
         if message.answers is not None and made_by is not None:
             unanswered.pop((made_by, message.answers), None)
             members[made_by] = (*members[made_by], place)
-            for one in members[made_by]:
-                members[one] = members[made_by]
-    current = max((at for at, one in enumerate(window.messages) if one.role == "user"), default=-1)
+            for member in members[made_by]:
+                members[member] = members[made_by]
+    current = max(
+        (at for at, message in enumerate(window.messages) if message.role == "user"), default=-1
+    )
     waits = {
         place
         for (place, call), message in unanswered.items()
@@ -294,15 +296,17 @@ class Leaving:
     @property
     def frees(self) -> bool:
         """Whether anything of it is then no longer shown."""
-        return any(one is not self.opening for one in self.evicted)
+        return any(message is not self.opening for message in self.evicted)
 
 
 def leaving_of(window: Window, start: int) -> Leaving:
     """What leaves before place `start`; what was before the window has left already."""
     before, kept = window.messages[:start], window.messages[start:]
     carried = carried_of(before, window.instructions_tokens)
-    evicted = [one for one in without(before, carried) if one.sequence_no > window.pointer]
-    asked = (one for one in reversed(before) if one.role == "user")
+    evicted = [
+        message for message in without(before, carried) if message.sequence_no > window.pointer
+    ]
+    asked = (message for message in reversed(before) if message.role == "user")
     opening = None if starts_with_user(kept) else next(asked, None)
     return Leaving(tuple(evicted), carried, opening)
 
@@ -323,13 +327,13 @@ def without(
     messages: Iterable[WindowMessage], carried: Iterable[WindowMessage]
 ) -> tuple[WindowMessage, ...]:
     """The messages that are not carried, in order."""
-    numbers = {one.sequence_no for one in carried}
-    return tuple(one for one in messages if one.sequence_no not in numbers)
+    numbers = {message.sequence_no for message in carried}
+    return tuple(message for message in messages if message.sequence_no not in numbers)
 
 
 def starts_with_user(messages: Iterable[WindowMessage]) -> bool:
     """Whether the first who speaks is the user; instructions stand before everybody."""
-    return next((one.role == "user" for one in messages if one.role != "system"), False)
+    return next((message.role == "user" for message in messages if message.role != "system"), False)
 
 
 def _costs_from(messages: Sequence[WindowMessage]) -> list[int]:
@@ -347,7 +351,7 @@ def _first_fitting(after: Sequence[int], start: int, budget: int) -> int:
 
 def _current(messages: Sequence[WindowMessage], groups: Groups) -> int:
     """Place of the current request; without one, of the newest group."""
-    asked = [place for place, one in enumerate(messages) if one.role == "user"]
+    asked = [place for place, message in enumerate(messages) if message.role == "user"]
     return asked[-1] if asked else groups.borders()[-2]
 
 
@@ -379,7 +383,7 @@ def _step_border(window: Window, groups: Groups, start: int, wanted: int) -> int
     ceiling = min([borders[-2], *groups.open])
     within = [border for border in borders if start <= border <= ceiling]
     enough = (border for border in within if border >= wanted)
-    return next((one for one in enough if leaving_of(window, one).frees), within[-1])
+    return next((border for border in enough if leaving_of(window, border).frees), within[-1])
 
 
 class ToolMessage(Protocol):

@@ -110,7 +110,7 @@ class WindowRepository:
         """All of it with its opening, and nothing else from before: what compaction cuts."""
         rows = (await self._db.execute(_WHOLE, self._values)).mappings()
         found = [window_message(dict(row)) for row in rows]
-        inside = sum(one.sequence_no > self._session.in_context_from for one in found)
+        inside = sum(message.sequence_no > self._session.in_context_from for message in found)
         return await self._window(found, inside, reading)
 
     async def tail(
@@ -162,7 +162,7 @@ class WindowRepository:
             .order_by(Message.sequence_no)
         )
         aside = self._session.set_aside
-        return [row for row in rows if not any(row.sequence_no in one for one in aside)]
+        return [row for row in rows if not any(row.sequence_no in omitted for omitted in aside)]
 
     async def counted(self, policy: WindowPolicy) -> Counted:
         """The counters of the session; counted now, and not kept, where they are behind."""

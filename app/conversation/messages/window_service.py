@@ -71,7 +71,9 @@ class WindowService:
             summary_ids=session.summary_ids,
             summary_tokens=session.summary_tokens,
             token_scale=session.token_scale,
-            set_aside=sum((one.upper or 0) - (one.lower or 0) for one in session.set_aside),
+            set_aside=sum(
+                (omitted.upper or 0) - (omitted.lower or 0) for omitted in session.set_aside
+            ),
             policy=WindowPolicyRead.model_validate(policy),
             pressure=PressureRead(**pressure.shown(job_id=job_id), counter=self._counter.name),
         )
@@ -95,26 +97,29 @@ class WindowService:
             trimmed = trim(window, pick, most, forms.least)
             if not trimmed.fits:
                 raise WindowTooSmallError(most, trimmed.needed, "max_tokens")
-            ids = [one.message_id for one in trimmed.messages]
+            ids = [message.message_id for message in trimmed.messages]
             rows = await MessageRepository(db, principal.access, session_id).known(ids)
             # Somebody may have deleted some since the window was read.
             trimmed = trimmed.among(rows)
-        shown = [forms.shown(one, trimmed.allowed.get(one.message_id)) for one in trimmed.messages]
+        shown = [
+            forms.shown(message, trimmed.allowed.get(message.message_id))
+            for message in trimmed.messages
+        ]
         return WindowTrimmed(
             session_id=session_id,
             strategy=body.strategy.name,
-            messages=[_read(rows[one.message.message_id], one) for one in shown],
-            tokens=sum(one.tokens for one in shown),
+            messages=[_read(rows[kept.message.message_id], kept) for kept in shown],
+            tokens=sum(kept.tokens for kept in shown),
             max_tokens=most,
             starts_with_user=trimmed.starts_with_user,
             fits=trimmed.fits,
             waiting=list(trimmed.waiting),
             left_out=trimmed.left_out,
             left_out_ranges=[
-                LeftOutRange(from_sequence_no=one.first, to_sequence_no=one.last)
-                for one in trimmed.ranges
+                LeftOutRange(from_sequence_no=omitted.first, to_sequence_no=omitted.last)
+                for omitted in trimmed.ranges
             ],
-            shortened=[one.message.message_id for one in shown if one.form != "whole"],
+            shortened=[kept.message.message_id for kept in shown if kept.form != "whole"],
             counter=self._counter.name,
         )
 

@@ -23,7 +23,7 @@ StrategyFactory = Callable[[Mapping[str, Any]], Pick]
 
 def last_tokens(window: Window) -> Collection[str]:
     """Everything without a gap, as far as it fits."""
-    return [one.message_id for one in window.newest]
+    return [message.message_id for message in window.newest]
 
 
 def last_messages(count: int) -> Pick:
@@ -33,7 +33,7 @@ def last_messages(count: int) -> Pick:
 
     def pick(window: Window) -> Collection[str]:
         trimming = Trimming(window, window.instructions_tokens)
-        newest = trimming.places({one.message_id for one in window.newest})
+        newest = trimming.places({message.message_id for message in window.newest})
         return trimming.ids(trimming.newest(newest, count))
 
     return pick
@@ -45,7 +45,7 @@ def first_last(keep: int) -> Pick:
     """
 
     def pick(window: Window) -> Collection[str]:
-        ids = [one.message_id for one in window.inside]
+        ids = [message.message_id for message in window.inside]
         # A window that an older release has appended to counts more than it shows.
         if window.total <= keep or not ids:
             return ids
@@ -59,7 +59,7 @@ def message_fraction(kept: float) -> Pick:
 
     def pick(window: Window) -> Collection[str]:
         count = window.total - round((1 - kept) * window.total)
-        return [one.message_id for one in window.newest[-count:]] if count else []
+        return [message.message_id for message in window.newest[-count:]] if count else []
 
     return pick
 

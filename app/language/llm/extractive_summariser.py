@@ -126,7 +126,7 @@ def _calls(request: SummaryRequest) -> tuple[str, SummaryRequest]:
     else:
         texts = list(request.earlier)
         digests = [read_digest(line) for text in texts for line in text.splitlines()]
-        digest = joined([one for one in digests if one is not None])
+        digest = joined([digest for digest in digests if digest is not None])
         rest = [
             "\n".join(line for line in text.splitlines() if read_digest(line) is None)
             for text in texts

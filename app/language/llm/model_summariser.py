@@ -224,11 +224,11 @@ def _is_summary(text: str, system: str, request: SummaryRequest) -> bool:
 def _is_small_talk(request: SummaryRequest) -> bool:
     lines = request.lines
     if request.earlier or any(
-        one.calls or one.event_type or one.speaker == "tool" for one in lines
+        entry.calls or entry.event_type or entry.speaker == "tool" for entry in lines
     ):
         return False
-    said = [one.text for one in lines if one.speaker == "user"]
-    others = [one.text for one in lines if one.speaker != "user"]
+    said = [entry.text for entry in lines if entry.speaker == "user"]
+    others = [entry.text for entry in lines if entry.speaker != "user"]
     return says_little(said, others, prompt=_our_terms())
 
 

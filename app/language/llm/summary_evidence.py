@@ -48,7 +48,7 @@ def is_about(text: str, sources: Sequence[str], *, prompt: frozenset[str]) -> bo
     most = max(map(len, said), default=0)
     if not most or len(telling) < TOGETHER:
         return not most
-    shared = [telling & one for one in said]
+    shared = [telling & telling_words for telling_words in said]
     everywhere = len(frozenset().union(*shared))
     if mostly_characters(text) != mostly_characters(" ".join(sources)):
         return everywhere >= TOGETHER

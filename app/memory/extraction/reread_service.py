@@ -173,10 +173,12 @@ class RereadService:
         request = replace(
             request,
             span=MessageSpan(session.session_id, 0, unread.last),
-            ignored=frozenset(one.memory_id for one in replaced),
+            ignored=frozenset(memory.memory_id for memory in replaced),
             kept=kept,
         )
-        return _Prepared(request, [one for one in replaced if one.session_id == session.session_id])
+        return _Prepared(
+            request, [memory for memory in replaced if memory.session_id == session.session_id]
+        )
 
     def _is_model(self, unread: UnreadMessages) -> bool:
         try:
@@ -217,15 +219,17 @@ class RereadService:
         async def hold(db: AsyncSession) -> None:
             access = prepared.request.principal.access
             memories = MemoryRepository(db, access)
-            for scope, scope_id in sorted({(one.scope, one.scope_id) for one in prepared.old}):
+            for scope, scope_id in sorted(
+                {(memory.scope, memory.scope_id) for memory in prepared.old}
+            ):
                 await memories.lock_bucket(scope, scope_id)
             await ExtractionRepository(db, access).hold(session.session_id, session.user_id)
             repository = self._repository(db, plan.tenant_id, plan.only_session)
             if await repository.is_done(session.session_id):
                 raise AlreadyReadError
-            ids = {one.memory_id for one in prepared.old}
+            ids = {memory.memory_id for memory in prepared.old}
             # Whoever changed one meanwhile keeps it.
-            still = {one.memory_id for one in await repository.replaceable(session.user_id)}
+            still = {memory.memory_id for memory in await repository.replaceable(session.user_id)}
             changes = []
             for row in await repository.lock(sorted(ids & still)):
                 before = snapshot(row)

@@ -272,7 +272,7 @@ async def _drawn_on(
     if not shown or not replies:
         return []
     said = [turn.content for turn in turns if turn.role == "user"]
-    texts = [*said, *(reply.content for reply in replies), *(one.content for one in shown)]
+    texts = [*said, *(reply.content for reply in replies), *(message.content for message in shown)]
     return await read_text(sum(map(len, texts)), drawn_on, replies, said, shown)
 
 

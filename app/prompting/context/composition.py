@@ -249,7 +249,9 @@ class Composition:
                 for piece in passages
                 for hit, tokens in zip(self.passages, piece.section.line_tokens, strict=False)
             ],
-            "used_excerpts": [used_excerpt(one, explain=body.explain) for one in excerpts.shown],
+            "used_excerpts": [
+                used_excerpt(excerpt, explain=body.explain) for excerpt in excerpts.shown
+            ],
             "excerpt_source": self.excerpts
             and {"searched": self.excerpts.searched, "left_out": self.excerpts.left_out},
             "window": own.window.answer(),

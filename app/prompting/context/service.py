@@ -167,7 +167,7 @@ class ContextService:
         """Count the context, and whether it found something fitting, if it had a query."""
         hit, agent_id = None, scene.row["agent_id"]
         if recalled is not None and recalled.asked:
-            hit = any_fitting((one.ranked for one in recalled.found), body.memories.threshold)
+            hit = any_fitting((memory.ranked for memory in recalled.found), body.memories.threshold)
         seconds = perf_counter() - started
         self._activity.note(principal.tenant_id, agent_id, "context", self._now(), seconds, hit=hit)
 
