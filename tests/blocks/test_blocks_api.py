@@ -127,7 +127,7 @@ class TestNewBlock:
 
 
 class TestList:
-    async def test_it_can_be_narrowed(self, client: AsyncClient) -> None:
+    async def test_list_of_blocks_can_be_narrowed(self, client: AsyncClient) -> None:
         ok(await client.post("/agents", json={"agent_id": "a1", "agent_name": "A"}), 201)
         ok(await client.post("/users", json={"user_id": "ana", "agent_id": "a1"}), 201)
         await make(client, "rules", block_id="b1", tags=["x", "y"], agent_id="a1")

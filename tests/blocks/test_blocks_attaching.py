@@ -134,7 +134,7 @@ class TestAttaching:
 
 
 class TestAgentWithBlocks:
-    async def test_it_begins_with_them(self, client: AsyncClient) -> None:
+    async def test_agent_begins_with_them(self, client: AsyncClient) -> None:
         await make(client, "org", "organisation", value="Acme")
         body = {
             "agent_id": "a1",

@@ -38,7 +38,7 @@ class TestEvents:
 
         assert answer["extraction"]["scheduled"] is False
 
-    async def test_it_is_never_remembered(
+    async def test_content_of_a_block_is_never_remembered(
         self, client: AsyncClient, runtime: Runtime, dsn: str
     ) -> None:
         await append(client, "s1", "I live in Munich.", TIMER, "I drink green tea.")

@@ -79,7 +79,7 @@ class TestHistory:
             str(number) for number in reversed(range(oldest, count))
         ]
 
-    async def test_it_is_as_far_as_undo_goes(self, client: AsyncClient) -> None:
+    async def test_history_of_a_block_is_as_far_as_undo_goes(self, client: AsyncClient) -> None:
         block_id = await make(client, *(str(number) for number in range(KEPT + 1)))
 
         for number in reversed(range(1, KEPT)):

@@ -160,7 +160,7 @@ class TestKeyOfAUser:
         assert await listed(bound["ben"], template_id="b1") == set()
         problem(await bound["ben"].get(f"/blocks/{copy.block_id}"), 404, "block_not_found")
 
-    async def test_it_makes_no_agents(self, bound: dict[str, AsyncClient]) -> None:
+    async def test_key_of_a_user_makes_no_agents(self, bound: dict[str, AsyncClient]) -> None:
         body = {"agent_name": "A", "memory_blocks": [{"label": "human"}]}
 
         problem(await bound["ana"].post("/agents", json=body), 403, "key_restricted")
@@ -231,7 +231,7 @@ class TestKeyOfAnAgent:
 
         assert ok(await bound["a1"].get("/blocks/both"))["value"] == "a\nb"
 
-    async def test_it_changes_the_copy_of_a_guest(
+    async def test_key_of_an_agent_changes_the_copy_of_a_guest(
         self, bound: dict[str, AsyncClient], desk: Desk, make: Any
     ) -> None:
         await make("b1", "human", agent_id="a2")
@@ -243,7 +243,7 @@ class TestKeyOfAnAgent:
 
 
 class TestAnotherTenant:
-    async def test_it_sees_nothing(
+    async def test_other_tenant_sees_nothing(
         self, stranger: AsyncClient, make: Any, dsn: str, acme: Caller
     ) -> None:
         await make("b1", value="a")

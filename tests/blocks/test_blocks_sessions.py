@@ -21,7 +21,9 @@ async def add(client: AsyncClient, label: str = "plan", **given: Any) -> dict[st
     return ok(await client.post("/blocks", json=body), 201)
 
 
-async def test_it_is_seen_in_its_session_alone(client: AsyncClient, desk: Desk) -> None:
+async def test_block_of_a_session_is_seen_in_its_session_alone(
+    client: AsyncClient, desk: Desk
+) -> None:
     made = await add(client)
 
     assert (made["session_id"], made["user_id"]) == ("s1", "ana")
@@ -34,7 +36,7 @@ async def test_it_is_seen_in_its_session_alone(client: AsyncClient, desk: Desk) 
     assert await every_page(client, "/blocks", session_id="s2") == []
 
 
-async def test_it_takes_the_place_of_others_with_its_label(
+async def test_block_of_a_session_takes_the_place_of_others_with_its_label(
     client: AsyncClient, desk: Desk, make: Any
 ) -> None:
     await make("shared", "plan", value="Shared.")
@@ -97,7 +99,7 @@ async def test_keys_of_others_see_nothing_of_it(
         problem(await ben.post("/blocks", json=body), 404, "session_not_found")
 
 
-async def test_it_goes_with_its_session_and_with_its_user(
+async def test_block_of_a_session_goes_with_its_session_and_with_its_user(
     client: AsyncClient, acme: Caller, dsn: str
 ) -> None:
     await add(client, value="The secret garden.")
@@ -109,7 +111,9 @@ async def test_it_goes_with_its_session_and_with_its_user(
     assert tables_with("secret lake", await dump(dsn, acme.tenant_id)) == []
 
 
-async def test_it_is_exported_with_its_user_and_its_agent(client: AsyncClient) -> None:
+async def test_block_of_a_session_is_exported_with_its_user_and_its_agent(
+    client: AsyncClient,
+) -> None:
     await add(client, value="The secret garden.")
     for owner, there in (
         ({"user_id": "ana"}, True), ({"user_id": "ben"}, False),

@@ -214,7 +214,7 @@ class TestWhatAModelSees:
             "persona", "human", "Alpha", "beta", "zeta", "备注",
         ]  # fmt: skip
 
-    async def test_it_sees_nothing_hidden_detached_or_of_others(
+    async def test_model_sees_nothing_hidden_detached_or_of_others(
         self, client: AsyncClient, desk: Desk, make: Any, stranger: AsyncClient
     ) -> None:
         await make("b1", "hidden", hidden=True)

@@ -50,7 +50,7 @@ def filled(size: int) -> dict[str, Any]:
 
 @pytest.mark.usefixtures("session")
 class TestMaking:
-    async def test_it_holds_the_four_parts_and_where_the_session_stood(
+    async def test_checkpoint_holds_the_four_parts_and_where_the_session_stood(
         self, client: AsyncClient
     ) -> None:
         await append(client, "s1", "One.", "Two.")
@@ -185,7 +185,7 @@ class TestListing:
             ({"namespace": "A"}, []),
         ],
     )
-    async def test_it_can_be_narrowed(
+    async def test_list_of_checkpoints_can_be_narrowed(
         self, client: AsyncClient, narrowed: dict[str, Any], expected: list[int]
     ) -> None:
         made = [
@@ -203,7 +203,9 @@ class TestListing:
             made[number] for number in expected
         ]
 
-    async def test_it_can_begin_before_a_checkpoint(self, client: AsyncClient) -> None:
+    async def test_list_of_checkpoints_can_begin_before_a_checkpoint(
+        self, client: AsyncClient
+    ) -> None:
         made = [(await checkpoint(client))["checkpoint_id"] for _ in range(5)]
 
         assert ids(await every_page(client, CHECKPOINTS, before=made[3])) == made[2::-1]

@@ -271,7 +271,7 @@ class TestTimeRunsOut:
     @pytest.mark.parametrize(
         ("seconds", "status"), [(5, "pending"), (0, "timeout"), (-5, "timeout")]
     )
-    async def test_it_says_so_at_once(
+    async def test_expired_approval_says_so_at_once(
         self, client: AsyncClient, acme: Caller, dsn: str, seconds: int, status: str
     ) -> None:
         await append(client, "s1", asking("c1"))
@@ -294,7 +294,7 @@ class TestTimeRunsOut:
             float(seconds),
         )
 
-    async def test_it_is_too_late_to_decide_but_not_to_give_up(
+    async def test_expired_approval_is_too_late_to_decide_but_not_to_give_up(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         await append(client, "s1", asking("c1"))
@@ -348,7 +348,7 @@ class TestTimeRunsOut:
 
 
 class TestLettingGo:
-    async def test_it_goes_with_its_message(
+    async def test_approval_goes_with_its_message(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         asked = asking("c1") | {"message_id": "m1"}

@@ -112,7 +112,7 @@ async def kept(dsn: str, tenant: Caller) -> dict[str, list[str]]:
 
 
 class TestWhatStays:
-    async def test_it_is_read_and_gone_back_to_as_before(
+    async def test_archived_checkpoint_is_read_and_gone_back_to_as_before(
         self, client: AsyncClient, archiving: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         await append(client, "s1", "One.", "二。")
@@ -140,7 +140,7 @@ class TestWhatStays:
         assert ok(await client.get(f"{SESSION}/state"))["state"] == {"goal": "火车 🚄"}
 
     @pytest.mark.usefixtures("session")
-    async def test_it_is_unpacked_while_others_go_on(
+    async def test_archived_checkpoint_is_unpacked_while_others_go_on(
         self, client: AsyncClient, archiving: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         one = await made_old(client, dsn, acme)
@@ -184,7 +184,7 @@ class TestWhatStays:
         ]
 
     @pytest.mark.usefixtures("session")
-    async def test_it_can_be_a_parent_and_be_deleted(
+    async def test_archived_checkpoint_can_be_a_parent_and_be_deleted(
         self, client: AsyncClient, archiving: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         one = await made_old(client, dsn, acme)
@@ -199,7 +199,7 @@ class TestWhatStays:
             assert ok(await client.get(f"{CHECKPOINTS}/{row}"))["parent_id"] is None
 
     @pytest.mark.usefixtures("session")
-    async def test_it_goes_with_its_session(
+    async def test_archived_checkpoint_goes_with_its_session(
         self, client: AsyncClient, archiving: CheckpointArchiving, acme: Caller, dsn: str
     ) -> None:
         one = await made_old(client, dsn, acme)

@@ -359,7 +359,9 @@ class TestListing:
             ({"filter": "{}", "namespace": "child"}, ["c2"]),
         ],
     )
-    async def test_it_can_be_narrowed(self, thread: AsyncClient, params, expected) -> None:
+    async def test_list_of_checkpoints_can_be_narrowed(
+        self, thread: AsyncClient, params, expected
+    ) -> None:
         assert await listed(thread, **params) == expected
 
     async def test_pages_cover_namespaces_and_sessions_in_order(self, thread: AsyncClient) -> None:

@@ -18,7 +18,7 @@ COMPOSE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text
 KEMEM = ("migrate", "first-key", "api", "worker")
 
 
-def test_it_is_valid_by_the_published_schema() -> None:
+def test_compose_file_is_valid_by_the_published_schema() -> None:
     done = subprocess.run(
         [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.compose-spec",
          str(ROOT / "docker-compose.yml")],

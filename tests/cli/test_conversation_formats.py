@@ -289,7 +289,7 @@ class TestTimeZone:
             ("2024-05-01T18:30:00+02:00", "2024-05-01T18:30:00+02:00"),
         ],
     )
-    def test_it_is_that_of_the_file_or_else_the_one_that_is_given(
+    def test_time_zone_is_that_of_the_file_or_else_the_one_that_is_given(
         self, tmp_path: Path, told: Any, sent: str
     ) -> None:
         file = tmp_path / "a.jsonl"
@@ -301,7 +301,7 @@ class TestTimeZone:
         [message] = one.to_append()
         assert message["metadata"] == {"client_time": sent}
 
-    def test_it_changes_no_id(self, tmp_path: Path) -> None:
+    def test_time_zone_changes_no_id(self, tmp_path: Path) -> None:
         file = tmp_path / "a.jsonl"
         said = {"role": "user", "content": "Hello.", "client_time": "2024-05-01T16:30:00Z"}
         file.write_text(lines({"messages": [said]}, line("B.", client_time=1e9)))

@@ -201,7 +201,7 @@ class TestReading:
         assert (await over(client, answer["rescue_job_id"]))["status"] == "succeeded"
         assert (await session(client))["last_extracted_seq"] == answer["evicted"]["to_seq"]
 
-    async def test_it_counts_for_no_limit_itself(self, client, chat, worker):
+    async def test_rescue_job_counts_for_no_limit_itself(self, client, chat, worker):
         await full(client)
         await over(client, (await compact(client, "talk"))["rescue_job_id"])
 

@@ -167,7 +167,7 @@ class TestBudget:
         assert part(answer, "memories")["budget"] == 400
         assert answer["memory_tokens"] > 340
 
-    async def test_it_ends_at_the_first_memory_that_does_not_fit(self, client):
+    async def test_context_ends_at_the_first_memory_that_does_not_fit(self, client):
         await talk(client, "green tea")
         [best] = await remember(client, "Green tea.")
         [long] = await remember(client, "Green tea " + "and much else " * 60)
@@ -250,7 +250,7 @@ class TestMemories:
         assert memories[0]["similarity"] is None
         assert memories[0]["explain"]["confidence"] == 1.0
 
-    async def test_it_is_told_why_each_is_there(self, client):
+    async def test_caller_is_told_why_each_is_there(self, client):
         await talk(client)
         await remember(client, TEA)
 

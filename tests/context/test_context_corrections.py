@@ -35,7 +35,7 @@ def shown(answer: dict[str, Any]) -> list[str]:
 
 @pytest.mark.parametrize("excerpts", [True, False])
 @pytest.mark.parametrize("budget", [100, 101, 130, 300])
-async def test_it_is_shown_before_other_memories(
+async def test_correction_is_shown_before_other_memories(
     talk: AsyncClient, budget: int, excerpts: bool
 ) -> None:
     await save(talk, CORRECTION, **MISTAKE)

@@ -120,7 +120,7 @@ async def test_where_nothing_is_injected_no_passage_is(client: AsyncClient) -> N
     assert "Refunds" not in answer["prompt"]
 
 
-async def test_it_costs_a_search_of_passages_and_nothing_where_none_are_asked_for(
+async def test_context_costs_a_search_of_passages_and_nothing_where_none_are_asked_for(
     acme: Caller, dsn: str
 ) -> None:
     async with (

@@ -320,7 +320,7 @@ DISPATCH_INSERTS = {"jobs": SCHEDULING}
 
 class TestDispatch:
     @for_each("table", NAMES)
-    async def test_it_may_read_and_write_the_listed_columns_alone(
+    async def test_dispatch_role_may_read_and_write_the_listed_columns_alone(
         self, dsn: str, table: str
     ) -> None:
         async with acting_as(dsn, DISPATCH) as connection:

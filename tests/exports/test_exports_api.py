@@ -112,7 +112,7 @@ class TestWhose:
 
 
 class TestSnapshot:
-    async def test_it_is_of_one_moment(
+    async def test_export_is_of_one_moment(
         self, client: AsyncClient, runtime: Runtime, acme: Caller
     ) -> None:
         """Two connections: the export has begun when another writes."""

@@ -95,7 +95,7 @@ class TestReading:
         assert row["attribute"] == "user.residence"
         assert row["metadata"]["extractor"].startswith("rules/")
 
-    async def test_it_is_found_by_search(self, client, worker):
+    async def test_memory_that_was_read_is_found_by_search(self, client, worker):
         await append(client, "talk", "我住在慕尼黑。", REPLY)
         await extracted(client, "talk")
 

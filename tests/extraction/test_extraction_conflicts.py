@@ -155,7 +155,7 @@ class TestWhatEndsIt:
         ],
         ids=["edit", "archive", "end", "expiry", "supersede", "delete", "purge"],
     )
-    async def test_it_ends_with_either_side(
+    async def test_conflict_ends_with_either_side(
         self, client: AsyncClient, side: int, end: tuple[str, str, Any]
     ) -> None:
         pair = await lisbon_and_porto(client)

@@ -111,7 +111,7 @@ async def until_deferred(client: AsyncClient) -> dict:
 
 
 class TestTheEnd:
-    async def test_it_names_the_job_that_reads_the_rest(self, client, worker):
+    async def test_end_of_a_session_names_the_job_that_reads_the_rest(self, client, worker):
         await append(client, "talk", MUNICH)
         ended = ok(await client.post("/sessions/talk/end"))
 
@@ -194,7 +194,7 @@ class TestInference:
         assert (memory["memory_type"], memory["external_id"]) == ("context", "crm-7")
         assert memory["metadata"]["topic"] == "home"
 
-    async def test_it_is_private_to_the_agent_that_is_named(self, client):
+    async def test_inferred_memory_is_private_to_the_agent_that_is_named(self, client):
         body = {"messages": MUNICH, "user_id": "ana", "agent_id": "helper"}
         [outcome] = ok(await client.post("/memories", json=body), 201)["results"]
 

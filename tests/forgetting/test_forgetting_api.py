@@ -310,7 +310,7 @@ class TestMessages:
 
 
 class TestTheJob:
-    async def test_it_does_what_was_shown_and_says_how_much(
+    async def test_forgetting_job_does_what_was_shown_and_says_how_much(
         self, runtime: Runtime, client: AsyncClient, dsn: str
     ) -> None:
         await coach(client, max_facts=1)

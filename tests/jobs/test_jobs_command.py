@@ -49,7 +49,7 @@ async def ready(process: asyncio.subprocess.Process) -> bytes:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-async def test_it_works_until_it_is_told_to_stop(
+async def test_worker_command_works_until_it_is_told_to_stop(
     queue: Queue, jobs_dsn: str, tmp_path: Path, number: signal.Signals
 ) -> None:
     async with kemem_worker(tmp_path, DATABASE_URL=served(jobs_dsn)) as process:

@@ -58,7 +58,7 @@ class TestFinishing:
         assert row["finished_at"] is not None
         assert row["lease_expires_at"] is None
 
-    async def test_it_ends_with_the_handlers_transaction_or_not_at_all(
+    async def test_job_ends_with_the_handlers_transaction_or_not_at_all(
         self, queue: Queue, database: Database
     ) -> None:
         job = await running(queue)
@@ -477,7 +477,7 @@ class TestRecurring:
         assert await recurring.make() == 0
 
     @pytest.mark.parametrize(("ago", "made"), [(59, 0), (60, 1), (61, 1)])
-    async def test_it_is_due_again_after_the_interval(
+    async def test_recurring_job_is_due_again_after_the_interval(
         self, alone: Queue, ago: int, made: int
     ) -> None:
         recurring = Recurring(alone.database, "housekeeping", timedelta(hours=1))

@@ -349,7 +349,7 @@ class TestBacklogs:
 
         assert (list(found.claims), found.again) == ([], True)
 
-    async def test_it_does_not_hide_other_users_nor_other_tenants(
+    async def test_backlog_does_not_hide_other_users_nor_other_tenants(
         self, queue: Queue, other_queue: Queue
     ) -> None:
         await fill(queue, 1000)

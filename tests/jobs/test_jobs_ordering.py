@@ -52,7 +52,7 @@ class TestNew:
         assert job.payload == {"text": "我搬到慕尼黑了", "n": 1}
         assert (job.attempts, job.max_attempts, job.generation) == (1, 5, 1)
 
-    async def test_it_is_owed_with_the_callers_transaction_or_not_at_all(
+    async def test_new_job_is_owed_with_the_callers_transaction_or_not_at_all(
         self, queue: Queue, database: Database
     ) -> None:
         async def crash() -> None:
@@ -185,7 +185,7 @@ class TestJoiningWhatWaits:
 
 
 class TestJoiningWhatRuns:
-    async def test_it_runs_once_more_afterwards(self, queue: Queue) -> None:
+    async def test_joined_job_runs_once_more_afterwards(self, queue: Queue) -> None:
         """One marker, honoured once, whatever is ordered meanwhile."""
         made = await queue.order(signals=frozenset({"first"}), payload={"a": 1})
         job = await queue.claim_one()
@@ -231,7 +231,7 @@ class TestJoiningWhatRuns:
 
         assert (await queue.claim_one()).job_id == job.job_id
 
-    async def test_it_is_never_run_twice_at_once(self, queue: Queue) -> None:
+    async def test_joined_job_is_never_run_twice_at_once(self, queue: Queue) -> None:
         """What is about one thing is done in order."""
         await queue.order()
         await queue.claim_one()

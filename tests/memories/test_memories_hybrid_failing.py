@@ -128,7 +128,7 @@ class TestShareOfTheVectors:
     def own(self) -> dict[str, float]:
         return {"dense_latin": 0.6, "dense_cjk": 0.6}
 
-    async def test_it_is_the_embedders_own(
+    async def test_share_of_the_vectors_is_the_embedders_own(
         self, remote: FastAPI, provider: OpenAIServer, acme: Caller, own: dict[str, float]
     ) -> None:
         provider.reset()
@@ -276,7 +276,7 @@ class TestCandidates:
             (RERANK_CANDIDATES + 1, RERANK_CANDIDATES),
         ],
     )
-    async def test_it_sees_the_best_and_no_more(
+    async def test_reranker_sees_the_best_and_no_more(
         self, dsn: str, acme: Caller, server: RerankServer, stored: int, judged: int
     ) -> None:
         async with reranking(dsn, server, acme) as client:

@@ -59,7 +59,7 @@ async def test_a_refused_text_becomes_a_memory(client: AsyncClient, acme: Caller
     assert (after["memory_id"], after["storable"]) == (memory["memory_id"], False)
 
 
-async def test_it_keeps_whose_it_is_and_what_supports_it(client: AsyncClient) -> None:
+async def test_refused_text_keeps_whose_it_is_and_what_supports_it(client: AsyncClient) -> None:
     await append(client, "s", "Hello")
     evidence = ["msg_1"]
     decision_id = await refuse(client, "bees", session_id="s", scope="session", evidence=evidence)
@@ -86,7 +86,7 @@ async def garden(client: AsyncClient) -> None:
 
 
 @pytest.mark.usefixtures("garden")
-async def test_it_has_what_was_asked_for(client: AsyncClient) -> None:
+async def test_refused_text_has_what_was_asked_for(client: AsyncClient) -> None:
     asked = (
         PRIVATE | TIMES | {"tier": "short", "attribute": "user.pets", "memory_type": "correction"}
     )
@@ -264,7 +264,7 @@ async def test_of_two_at_once_one_stores_it(client: AsyncClient) -> None:
     assert len(await every_page(client, "/memories", user_id="ana")) == 1
 
 
-async def test_it_takes_an_admin_of_the_tenant(
+async def test_refused_text_takes_an_admin_of_the_tenant(
     client: AsyncClient, stranger: AsyncClient, app: FastAPI, runtime: Runtime, acme: Caller
 ) -> None:
     decision_id = await refuse(client, "bees")

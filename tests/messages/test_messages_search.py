@@ -645,14 +645,16 @@ class TestRole:
             ("budget for the trip", "user"),
         ],
     )
-    async def test_it_comes_first(self, client: AsyncClient, query: str, role: str) -> None:
+    async def test_preferred_role_comes_first(
+        self, client: AsyncClient, query: str, role: str
+    ) -> None:
         await append(client, "s1", *self.TURNS)
 
         answer = await recall(client, query, user_id="ana")
 
         assert answer["items"][0]["role"] == role
 
-    async def test_it_can_be_switched_off(self, client: AsyncClient) -> None:
+    async def test_preferred_role_can_be_switched_off(self, client: AsyncClient) -> None:
         await append(client, "s1", *self.TURNS)
 
         for query in ("What did I say about the budget?", "What budget did you recommend?"):

@@ -92,7 +92,7 @@ async def succeeded(client: AsyncClient, job_id: str) -> bool:
 
 
 class TestTheLimit:
-    def test_it_is_ten_thousand(self) -> None:
+    def test_limit_of_a_bulk_deletion_is_ten_thousand(self) -> None:
         assert MOST_AT_ONCE == 10_000
 
     @pytest.mark.parametrize("count", [LIMIT - 1, LIMIT])
@@ -152,7 +152,7 @@ class TestTheLimit:
 
 
 class TestTheJob:
-    async def test_it_deletes_what_was_selected_and_nothing_else(
+    async def test_bulk_deletion_deletes_what_was_selected_and_nothing_else(
         self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str, remember: Remember
     ) -> None:
         await remember(5)
@@ -273,7 +273,7 @@ class TestTheJob:
             await deleting
         assert sorted(await listed(client)) == made[4:]
 
-    async def test_it_goes_with_the_person_it_is_about(
+    async def test_bulk_deletion_goes_with_the_person_it_is_about(
         self, client: AsyncClient, acme: Caller, dsn: str, remember: Remember
     ) -> None:
         await remember(LIMIT + 1)

@@ -269,7 +269,7 @@ class TestExpiry:
         assert new["event"] == "ADD"
         assert new["memory_id"] != old
 
-    async def test_it_goes_for_good_when_that_was_long_ago(
+    async def test_expired_memory_goes_for_good_when_that_was_long_ago(
         self, client: AsyncClient, house: Housekeeping, acme: Caller, dsn: str
     ) -> None:
         younger = await self.expire(

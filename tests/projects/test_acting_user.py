@@ -121,7 +121,7 @@ async def test_two_names_are_refused(client: AsyncClient, people: dict[str, str]
     assert fields(problem(response, 422, "invalid_request")) == ["header.KeMem-User"]
 
 
-async def test_it_takes_a_key_all_the_same(app: FastAPI) -> None:
+async def test_acting_user_takes_a_key_all_the_same(app: FastAPI) -> None:
     async with client_of(app, None) as nobody:
         problem(await nobody.get("/memories", headers=ANA), 401, "missing_key")
         # What is malformed is not discussed with strangers.

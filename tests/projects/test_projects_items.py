@@ -34,7 +34,7 @@ class TestTheListOfItems:
             }  # fmt: skip
             assert "tortoise" not in str(rows)
 
-    async def test_it_can_be_narrowed(self, team: Team) -> None:
+    async def test_list_of_items_can_be_narrowed(self, team: Team) -> None:
         await team.write("keeper", "owner_only")
         hers = await team.write("edda", "owner_only")
         await team.write("edda", "members")

@@ -49,7 +49,7 @@ class TestWriting:
             "session_id": "s1", "state": {}, "version": 0, "update_time": None,
         }  # fmt: skip
 
-    async def test_it_comes_back_as_it_was_written(self, client: AsyncClient) -> None:
+    async def test_state_comes_back_as_it_was_written(self, client: AsyncClient) -> None:
         state = {"目标": "订票 ⛩", "todo": ["dates", {"seats": 2, "class": None}], "done": False}
 
         written = ok(await put(client, state, 0))
@@ -166,7 +166,7 @@ class TestWriting:
 
 
 class TestWhose:
-    async def test_it_is_of_a_session_that_exists(
+    async def test_state_is_of_a_session_that_exists(
         self, client: AsyncClient, stranger: AsyncClient
     ) -> None:
         ok(await client.post("/sessions", json={"session_id": "s1", "user_id": "ana"}), 201)
@@ -193,7 +193,7 @@ class TestWhose:
 
         assert await read(client) == ({}, 0)
 
-    async def test_it_goes_with_its_session(
+    async def test_state_goes_with_its_session(
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         ok(await client.post("/sessions", json={"session_id": "s1", "user_id": "ana"}), 201)

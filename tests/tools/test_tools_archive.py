@@ -31,7 +31,7 @@ async def put(client: AsyncClient, content: str = SOUP, **told: Any) -> dict[str
     return (await called(client, "passage_insert", {"content": content} | told))["data"]
 
 
-async def test_it_is_found_with_its_tags_and_date(talk: AsyncClient) -> None:
+async def test_archived_text_is_found_with_its_tags_and_date(talk: AsyncClient) -> None:
     answer = await called(
         talk,
         "passage_insert",
@@ -227,7 +227,7 @@ class TestOfAnother:
         assert len(await every_page(talk, "/folders", user_id="ana")) == exists
 
 
-async def test_it_goes_with_its_user(talk: AsyncClient) -> None:
+async def test_archived_text_goes_with_its_user(talk: AsyncClient) -> None:
     await put(talk)
 
     receipt = ok(await talk.delete("/users/ana", params={"confirm": True}))

@@ -24,7 +24,7 @@ async def read(client: AsyncClient, memory_id: str) -> dict[str, Any]:
     return ok(await client.get(f"/memories/{memory_id}"))
 
 
-async def test_it_says_the_new_and_keeps_the_old_in_its_history(
+async def test_update_tool_says_the_new_and_keeps_the_old_in_its_history(
     client: AsyncClient, memory_id: str
 ) -> None:
     told = {"memory_id": memory_id, "content": COFFEE}

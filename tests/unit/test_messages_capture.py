@@ -170,7 +170,7 @@ class TestTurns:
         assert text.split()[-1] in {"and", "so", "on"}
         assert len(text) > 990
 
-    def test_it_is_cut_after_the_blocks_are_out(self) -> None:
+    def test_turn_is_cut_after_the_blocks_are_out(self) -> None:
         block = f"<memory>{'x' * READ_LENGTH['user']}</memory>"
         reading = readable([user(f"{block}I live in Bonn")], TAGS)
 

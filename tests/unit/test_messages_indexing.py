@@ -171,7 +171,7 @@ class TestCursor:
         assert left[reached.place_in(left) :] == order[20:]
         assert reached.place_in([]) == 0
 
-    def test_it_remembers_the_last_of_several_pages(self) -> None:
+    def test_cursor_remembers_the_last_of_several_pages(self) -> None:
         first = marks(None, ["a", "b"])
 
         reached = MessageSearchPosition(2, first, NOW, NOW)
@@ -181,7 +181,7 @@ class TestCursor:
             mark(str(number)) for number in range(50 - KEPT, 50)
         )
 
-    def test_it_comes_back_as_it_was_and_fits_its_field(self) -> None:
+    def test_cursor_comes_back_as_it_was_and_fits_its_field(self) -> None:
         reached = MessageSearchPosition(2**31, tuple(range(2**32 - KEPT, 2**32)), NOW, NOW)
 
         cursor = encode(reached, "f" * 24)

@@ -51,10 +51,10 @@ class TestExample:
         assert len(names) == len(set(names)), "a setting is listed twice"
         return {one[1]: one[2] for one in found if one}
 
-    def test_it_lists_every_setting_once_and_no_other(self) -> None:
+    def test_env_example_lists_every_setting_once_and_no_other(self) -> None:
         assert self.listed().keys() == {variable(name) for name in Settings.model_fields}
 
-    def test_it_shows_the_defaults(self) -> None:
+    def test_env_example_shows_the_defaults(self) -> None:
         listed = self.listed()
         for name, field in Settings.model_fields.items():
             shown = listed[variable(name)]

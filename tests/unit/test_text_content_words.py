@@ -33,7 +33,7 @@ def test_a_text_without_any_is_empty(text: str) -> None:
 
 
 @given(st.text(max_size=200))
-def test_it_is_made_of_words_of_the_text_and_stays_as_it_is(text: str) -> None:
+def test_content_text_is_made_of_words_of_the_text_and_stays_as_it_is(text: str) -> None:
     own = content_words(text)
 
     assert content_words(own) == own

@@ -131,7 +131,9 @@ class TestThreshold:
     WORDS = ["amber", "birch", "cedar", "daisy", "elder"]
 
     @pytest.mark.parametrize(("known", "echo"), [(3, None), (4, 0.8), (5, 1.0)])
-    def test_it_is_a_share_of_the_words(self, known: int, echo: float | None) -> None:
+    def test_threshold_of_echoes_is_a_share_of_the_words(
+        self, known: int, echo: float | None
+    ) -> None:
         assert is_echo(" ".join(self.WORDS), [" ".join(self.WORDS[:known])], []) == echo
 
     @pytest.mark.parametrize(("own", "echo"), [(3, 1.0), (4, None), (5, None)])

@@ -287,7 +287,7 @@ NEGATIVES = [
 @pytest.mark.parametrize(
     ("text", "detector", "value"), POSITIVES, ids=[p[0][:30] for p in POSITIVES]
 )
-def test_it_is_found_and_can_be_redacted(text, detector, value):
+def test_secret_is_found_and_can_be_redacted(text, detector, value):
     findings = find_sensitive(text)
     assert detector in {finding.detector for finding in findings}
     cleaned = redact(text)
@@ -296,7 +296,7 @@ def test_it_is_found_and_can_be_redacted(text, detector, value):
 
 
 @pytest.mark.parametrize("text", NEGATIVES, ids=[text[:40] for text in NEGATIVES])
-def test_it_passes(text):
+def test_secret_passes(text):
     assert find_sensitive(text) == []
     assert redact(text) == text
 

@@ -46,7 +46,9 @@ class TestMaking:
         assert ok(await admin.get(f"/webhooks/{made['webhook_id']}")) == made
         assert ok(await admin.get("/webhooks"))["items"] == [made]
 
-    async def test_it_wants_everything_unless_it_says_otherwise(self, admin: AsyncClient) -> None:
+    async def test_new_webhook_wants_everything_unless_it_says_otherwise(
+        self, admin: AsyncClient
+    ) -> None:
         made = await make_webhook(admin, URL, description="支付的钩子 🪝", enabled=False)
 
         assert made["events"] == ["*"]

@@ -193,7 +193,7 @@ async def test_erasing_a_person_leaves_no_delivery_about_them(
 
 
 class TestErasure:
-    async def test_it_tells_of_every_memory_and_names_nobody(
+    async def test_erasure_tells_of_every_memory_and_names_nobody(
         self, dsn: str, acme: Caller, admin: AsyncClient
     ) -> None:
         body = {"messages": "She drinks green tea.", "user_id": "ana", "infer": False}

@@ -760,7 +760,7 @@ async def deferred(client: AsyncClient) -> dict:
 
 
 class TestInference:
-    async def test_it_says_what_became_of_each_proposal(self, client, chat):
+    async def test_inference_says_what_became_of_each_proposal(self, client, chat):
         await save(client, "The user likes green tea.")
         chat.script(
             by_question(

@@ -237,7 +237,7 @@ class TestReview:
             (9, 10, 0), (10, 10, 3), (11, 10, 3), (99, 100, 0), (101, 100, 3), (1, 1, 3),
         ],
     )  # fmt: skip
-    async def test_it_is_due_after_ninety_days_or_its_own(self, ana, chat, days, expected, due):
+    async def test_review_is_due_after_ninety_days_or_its_own(self, ana, chat, days, expected, due):
         ids = await own(ana, 3)
         await age(ana, ids, days, expected_valid_days=expected)
         await infer(ana)
@@ -327,7 +327,7 @@ class TestReview:
         assert sorted(shown(chat)) == sorted(owns(thing) for thing in THINGS[:3])
         assert [(await memory(ana, one))["status"] for one in ids[:3]] == ["active"] * 3
 
-    async def test_it_is_not_shown_in_the_next_run_but_after_another_period(self, ana, chat):
+    async def test_review_is_not_shown_in_the_next_run_but_after_another_period(self, ana, chat):
         ids = await own(ana, 4, days=100)
         await infer(ana)
         assert len(shown(chat)) == 4

@@ -21,7 +21,7 @@ class TestAppend:
         ("value", "result"),
         [("", "c"), ("a", "a\nc"), ("a\n", "a\nc"), ("a\n\n", "a\n\nc"), ("中", "中\nc")],
     )
-    def test_it_begins_a_line_of_its_own(self, value: str, result: str) -> None:
+    def test_appended_text_begins_a_line_of_its_own(self, value: str, result: str) -> None:
         assert edited(value, BlockAppend(text="c")) == result
 
 
@@ -40,7 +40,9 @@ class TestInsert:
             ("", None, "x"),
         ],
     )
-    def test_it_stands_after_the_line(self, value: str, line: int | None, result: str) -> None:
+    def test_inserted_line_stands_after_the_line(
+        self, value: str, line: int | None, result: str
+    ) -> None:
         assert edited(value, BlockInsert(text="x", line=line)) == result
 
     @pytest.mark.parametrize(("value", "lines"), [("", 0), ("a", 1), ("a\nb", 2), ("a\nb\n", 2)])

@@ -18,7 +18,7 @@ def block(value: str, **given) -> ShownBlock:
 
 
 class TestOneBlock:
-    def test_it_says_what_it_is_for_and_how_full_it_is(self) -> None:
+    def test_rendered_block_says_what_it_is_for_and_how_full_it_is(self) -> None:
         text = render_block(block("她住在波恩。\n两只猫", description="About her.", value_limit=70))
 
         assert text == (

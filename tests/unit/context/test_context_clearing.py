@@ -87,7 +87,7 @@ def test_exempt_tools_and_short_results_stay() -> None:
 
 
 @pytest.mark.parametrize(("above", "replaced"), [(-1, 1), (0, 0), (1, 0)])
-def test_it_waits_until_the_messages_take_more(above: int, replaced: int) -> None:
+def test_clearing_waits_until_the_messages_take_more(above: int, replaced: int) -> None:
     talk = conversation(1)
     taken = sum(one.tokens for one in talk.window.messages)
 

@@ -44,7 +44,7 @@ def test_where_not_one_line_fits_nothing_stands() -> None:
     assert block([], 100) == NOTHING
 
 
-def test_it_ends_at_the_first_that_does_not_fit_though_a_later_one_would() -> None:
+def test_section_ends_at_the_first_that_does_not_fit_though_a_later_one_would() -> None:
     lines = [LINES[0], "- [fact] " + "long " * 200, LINES[1]]
 
     assert block(lines, 100).lines == 1
@@ -54,7 +54,7 @@ def test_it_ends_at_the_first_that_does_not_fit_though_a_later_one_would() -> No
     st.lists(st.text(alphabet="ab 中文\u2028<>&.", max_size=80), max_size=30),
     st.integers(min_value=0, max_value=400),
 )
-def test_it_is_never_over_its_allowance_and_shows_the_first(
+def test_section_is_never_over_its_allowance_and_shows_the_first(
     said: list[str], allowance: int
 ) -> None:
     lines = summary_lines(said)

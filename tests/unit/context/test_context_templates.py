@@ -94,7 +94,7 @@ def test_nothing_a_value_says_can_break_out(template: str, context: dict[str, st
 class TestLength:
     """A few letters of a template may stand for very much."""
 
-    def test_it_may_be_as_long_as_a_message(self) -> None:
+    def test_template_may_be_as_long_as_a_message(self) -> None:
         half = "x" * (CONTENT_LENGTH // 2)
 
         filled = fill("{{ a }}{{ a }}", [{"a": half}])

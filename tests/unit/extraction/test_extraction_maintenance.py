@@ -167,7 +167,7 @@ class TestMerges:
             (("mem_9", "mem_8"), "unknown_memory"),
         ],
     )
-    def test_it_takes_two_that_were_shown(self, ids, code):
+    def test_merge_takes_two_that_were_shown(self, ids, code):
         one = self.merged(*ids)
 
         assert (one.event, codes(one)) == ("REJECT", [code])
@@ -227,14 +227,14 @@ class TestMerges:
     @pytest.mark.parametrize(
         ("said", "kept"), [(0.79, 0.79), (0.9, 0.9), (0.95, 0.95), (0.96, 0.95), (1.0, 0.95)]
     )
-    def test_it_is_not_surer_than_its_surest_source(self, said, kept):
+    def test_merge_is_not_surer_than_its_surest_source(self, said, kept):
         parts = (seen(1, confidence=0.8), seen(2, confidence=0.95))
 
         one = self.merged("mem_1", "mem_2", parts=parts, confidence=said)
 
         assert one.proposed.confidence == kept
 
-    def test_it_is_as_sure_as_its_least_sure_source_when_nothing_is_said(self):
+    def test_merge_is_as_sure_as_its_least_sure_source_when_nothing_is_said(self):
         parts = (seen(1, confidence=0.8), seen(2, confidence=0.95))
 
         assert self.merged("mem_1", "mem_2", parts=parts).proposed.confidence == 0.8

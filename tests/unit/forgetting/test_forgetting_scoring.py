@@ -21,7 +21,7 @@ class TestScore:
             (evictable(confirmed=-5), 0.65 * 0.8 + 0.25),
         ],
     )
-    def test_it_is_65_25_and_10_parts(self, row: Evictable, expected: float) -> None:
+    def test_retention_score_is_65_25_and_10_parts(self, row: Evictable, expected: float) -> None:
         assert hybrid_score(row, NOW) == pytest.approx(expected)
 
     @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ DRAFT = '{"memories": [{"content": "a draft"}]}'
         f"{TEXT}}}}}",
     ],
 )
-def test_it_is_found_whatever_stands_around_it(text: str):
+def test_json_object_is_found_whatever_stands_around_it(text: str):
     assert read_answer(text, SCHEMA) == WHOLE
 
 

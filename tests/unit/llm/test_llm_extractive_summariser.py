@@ -127,7 +127,7 @@ class TestQuoting:
 class TestLength:
     @pytest.mark.parametrize("lines", [TRIP, SHANGHAI], ids=["english", "chinese"])
     @pytest.mark.parametrize("words", [3, 10, 11, 25, 40, 80, 100])
-    def test_it_is_never_longer_than_asked_for(self, lines, words):
+    def test_summary_is_never_longer_than_asked_for(self, lines, words):
         assert 0 < word_count(quoted(lines, words)) <= words
 
     def test_more_words_hold_more(self):
@@ -199,7 +199,7 @@ class TestFolding:
 
 
 class TestPort:
-    async def test_it_costs_nothing_and_says_who_it_is(self):
+    async def test_summariser_costs_nothing_and_says_who_it_is(self):
         summariser = ExtractiveSummariser()
 
         summary = await summariser.summarise(SummaryRequest(100, TRIP))

@@ -181,7 +181,7 @@ class TestAsking:
 
         assert found == [[0.3, 0.2, 0.1]] * 8
 
-    async def test_it_is_named_without_its_address(self, server: RerankServer):
+    async def test_reranker_is_named_without_its_address(self, server: RerankServer):
         async with connected(server.handle("http", "BAAI/bge-reranker-v2-m3")) as reranker:
             assert reranker.name == "http/BAAI/bge-reranker-v2-m3"
 
@@ -443,7 +443,7 @@ class TestDeadline:
         assert found == reason
         assert min(pause, seconds) - 0.1 < took < (8 if reason else PATIENCE)
 
-    async def test_it_holds_for_an_answer_that_comes_drop_by_drop(self, server: RerankServer):
+    async def test_deadline_holds_for_an_answer_that_comes_drop_by_drop(self, server: RerankServer):
         def drips(to: BaseHTTPRequestHandler) -> None:
             to.send_response(200)
             to.end_headers()
@@ -459,7 +459,7 @@ class TestDeadline:
         # All the drops take three seconds.
         assert (reason, took < 3.0) == ("timeout", True)
 
-    async def test_it_holds_over_both_tries(self, server: RerankServer):
+    async def test_deadline_holds_over_both_tries(self, server: RerankServer):
         server.script(slowly(0.3, hangs_up))
         server.otherwise = slowly(8, server.score)
         async with connected(server.handle(), seconds=2) as reranker:
@@ -469,13 +469,13 @@ class TestDeadline:
         assert (reason, 1.9 < took < 8) == ("timeout", True)
         assert len(server.requests) == 2
 
-    async def test_it_holds_over_the_calls_of_one_reranking(self, server: RerankServer):
+    async def test_deadline_holds_over_the_calls_of_one_reranking(self, server: RerankServer):
         server.otherwise = slowly(0.4, server.score)
         async with connected(server.handle("tei"), seconds=0.6) as reranker:
             with pytest.raises(RerankUnavailableError, match="timeout"):
                 await reranker.rerank(QUERY, ["tea"] * 33)
 
-    async def test_it_holds_for_a_host_that_never_answers(self):
+    async def test_deadline_holds_for_a_host_that_never_answers(self):
         # A full queue of connections is as silent as a host behind a dropping firewall.
         with socket.create_server(("127.0.0.1", 0), backlog=0) as listener:
             port = listener.getsockname()[1]
@@ -491,7 +491,7 @@ class TestDeadline:
 
         assert reason == "timeout"
 
-    async def test_it_leaves_the_reranker_fit_for_the_next_search(self, server: RerankServer):
+    async def test_deadline_leaves_the_reranker_fit_for_the_next_search(self, server: RerankServer):
         server.script(slowly(5, server.score))
         async with connected(server.handle(), seconds=1.5) as reranker:
             assert (await self.timed(reranker))[1] == "timeout"

@@ -69,13 +69,13 @@ class TestRememberedCounts:
 
 class TestEstimate:
     @pytest.mark.parametrize("text", HELD_OUT.values(), ids=HELD_OUT)
-    def test_it_is_within_15_percent_of_a_tokenizer_on_texts_it_was_not_fitted_to(
+    def test_estimate_is_within_15_percent_of_a_tokenizer_on_texts_it_was_not_fitted_to(
         self, tokenizer: "Tokenizer", text: str
     ) -> None:
         assert counter.count(text) == pytest.approx(real(tokenizer, text), rel=0.15)
 
     @pytest.mark.parametrize("text", SEEN.values(), ids=SEEN)
-    def test_it_still_is_on_those_it_was_tuned_with(
+    def test_estimate_still_is_on_those_it_was_tuned_with(
         self, tokenizer: "Tokenizer", text: str
     ) -> None:
         assert counter.count(text) == pytest.approx(real(tokenizer, text), rel=0.15)

@@ -25,7 +25,7 @@ def steps(count: int, *, first: int = 2) -> list[SummaryLine]:
     return lines
 
 
-def test_it_says_how_often_what_was_called_where_and_the_newest_with_arguments() -> None:
+def test_digest_says_how_often_what_was_called_where_and_the_newest_with_arguments() -> None:
     text = extract(SummaryRequest(100, [REQUEST, *steps(30)]))
 
     line, asked, *outcome = text.splitlines()
@@ -39,7 +39,7 @@ def test_it_says_how_often_what_was_called_where_and_the_newest_with_arguments()
     assert word_count(text) <= 100
 
 
-def test_it_is_chinese_among_chinese() -> None:
+def test_digest_is_chinese_among_chinese() -> None:
     results = [
         SummaryLine("tool", f"第{number}页：阿尔法玛区的酒店。", name="read_page", number=number)
         for number in (3, 5)
@@ -95,7 +95,7 @@ def test_a_merged_one_is_merged_again() -> None:
         (18, "read ×7, write ×2, send ×1; newest: read(a=1), read(b=2)"),
     ],
 )  # fmt: skip
-def test_it_is_as_long_as_there_is_room(words: int, written: str) -> None:
+def test_digest_is_as_long_as_there_is_room(words: int, written: str) -> None:
     digest = ToolCallDigest(
         2, 9, {"send": 1, "read": 7, "write": 2}, ("send", "read(a=1)", "read(b=2)")
     )

@@ -16,7 +16,7 @@ FILES = (
 )
 
 
-def test_it_is_installed_in_the_locked_version_with_its_hashes_on_every_platform():
+def test_local_model_is_installed_in_the_locked_version_with_its_hashes_on_every_platform():
     pinned = runpy.run_path(str(SCRIPT))["pinned"]
     lock = (
         "websockets==1.0 \\\n    --hash=sha256:aa\n    # via kemem\n"

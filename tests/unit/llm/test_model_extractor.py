@@ -80,7 +80,7 @@ async def asked(
     return server.chat.requests[-1]
 
 
-def test_it_says_who_it_is(extractor: ModelExtractor):
+def test_extractor_says_who_it_is(extractor: ModelExtractor):
     assert extractor.name == "openai/local-model"
     assert extractor.model == "local-model"
     assert extractor.prompt_version == "extraction/11"

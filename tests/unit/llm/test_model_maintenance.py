@@ -58,7 +58,7 @@ async def answered(
     return await reconciler.reconcile([ASKED], agenda)
 
 
-async def test_it_rides_in_the_one_call_with_names_of_its_own(
+async def test_review_rides_in_the_one_call_with_names_of_its_own(
     server: OpenAIServer, reconciler: ModelReconciler
 ):
     old = standing(1, content="住在柏林。", days=120, expected_valid_days=30, since=LONG_AGO)
@@ -101,7 +101,7 @@ async def test_only_what_is_shown_is_asked_about(
     assert {name for name in ("reviews", "merges") if f'"{name}"' in system_of(sent)} == lists
 
 
-async def test_it_is_no_reason_to_ask(server: OpenAIServer, reconciler: ModelReconciler):
+async def test_review_is_no_reason_to_ask(server: OpenAIServer, reconciler: ModelReconciler):
     alone = ReconcileQuestion(ASKED.proposed, ())
 
     found = await reconciler.reconcile([alone], Agenda(TODAY, DUE.due, PARTS.parts))

@@ -44,7 +44,7 @@ async def decide(
     return decision
 
 
-def test_it_says_who_it_is(reconciler: ModelReconciler):
+def test_reconciler_says_who_it_is(reconciler: ModelReconciler):
     assert reconciler.name == "openai/local-model"
     assert reconciler.model == "local-model"
     assert reconciler.prompt_version == "reconcile/8"

@@ -141,7 +141,7 @@ class TestCut:
             ({"budget": 190}, {"overhead": 10}), ({"budget": 225}, {"scale": 1.25}),
         ],
     )  # fmt: skip
-    def test_it_stays_up_to_the_threshold_and_not_above_it(
+    def test_window_stays_up_to_the_threshold_and_not_above_it(
         self, fields: dict[str, Any], besides: dict[str, Any]
     ) -> None:
         """From the request before the call on there are 180 tokens, besides what else there is."""
@@ -475,7 +475,7 @@ class TestLastTokens:
         assert trim(whole, last_tokens, 109).needed == 110
         assert trim(whole, last_tokens, 110).fits
 
-    def test_it_never_begins_with_a_result_and_is_never_empty(self) -> None:
+    def test_last_tokens_never_begins_with_a_result_and_is_never_empty(self) -> None:
         """The defaults of others began with a tool message, or returned nothing at all."""
         messages = [user(), call("a"), result("a", 30), assistant(5)]
 
@@ -654,12 +654,12 @@ class TestOpenings:
 
         assert ids(trim(whole, last_tokens, most).messages) == shown
 
-    def test_it_is_not_shown_where_the_beginning_is_not(self) -> None:
+    def test_opening_is_not_shown_where_the_beginning_is_not(self) -> None:
         whole = window(user(), assistant(), *steps(2), user(), assistant(), pointer=1, total=50)
 
         assert ids(trim(whole, last_tokens, PLENTY).messages) == "7 8"
 
-    def test_it_is_none_of_the_newest_messages_that_are_asked_for(self) -> None:
+    def test_opening_is_none_of_the_newest_messages_that_are_asked_for(self) -> None:
         whole = window(user(), *steps(2), assistant(), user(), pointer=1)
 
         assert ids(trim(whole, last_messages(6), PLENTY).messages) == "1 2 3 4 5 6 7"
@@ -742,7 +742,7 @@ class TestFirstLast:
 
         assert ids(trim(window(*messages), first_last(3), PLENTY).messages) == shown
 
-    def test_it_counts_the_whole_window_though_only_its_ends_were_read(self) -> None:
+    def test_first_last_counts_the_whole_window_though_only_its_ends_were_read(self) -> None:
         whole = window(user(), *turns(5), total=100)
 
         assert ids(trim(whole, first_last(3), PLENTY).messages) == "1 9 10 11"
@@ -778,7 +778,7 @@ class TestMessageFraction:
     @pytest.mark.parametrize(
         ("fraction", "valid"), [(0, True), (1, True), (-0.01, False), (1.01, False)]
     )
-    def test_it_lies_in_0_to_1(self, fraction: float, valid: bool) -> None:
+    def test_message_fraction_lies_in_0_to_1(self, fraction: float, valid: bool) -> None:
         if valid:
             WindowStrategy(name="message_fraction", fraction=fraction)
         else:
@@ -798,7 +798,7 @@ class TestOthers:
 
         assert ids(trim(window(*messages), pick, PLENTY).messages) == "3 4 5 6"
 
-    def test_it_is_handed_its_options_and_may_refuse_them(self) -> None:
+    def test_strategy_of_a_plugin_is_handed_its_options_and_may_refuse_them(self) -> None:
         def only(options: Mapping[str, Any]) -> Pick:
             wanted = str(options["ids"]).split()
             if not wanted:

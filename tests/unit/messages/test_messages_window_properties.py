@@ -159,7 +159,9 @@ def test_what_is_shown_is_a_valid_conversation(whole: Window, pick: Pick, most: 
 
 
 @given(conversations(), PICKS, st.integers(1, 5000))
-def test_it_is_within_the_budget_wherever_that_can_be(whole: Window, pick: Pick, most: int) -> None:
+def test_window_is_within_the_budget_wherever_that_can_be(
+    whole: Window, pick: Pick, most: int
+) -> None:
     """It cannot only where the current request, waiting calls, and the newest message with what
     belongs to it are longer together.
     """
