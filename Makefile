@@ -18,7 +18,7 @@ LOCOMO ?= ../shared/data/locomo/locomo10.json
 MADIAL ?= ../shared/data/madial
 
 .DEFAULT_GOAL := help
-.PHONY: help install run demo unit test test-slow check format client typescript dashboard guide migrate migration bench soak constraints \
+.PHONY: help install run demo unit test test-slow check format client typescript dashboard screenshots guide migrate migration bench soak constraints \
 	wheel clean
 
 help: ## List these commands.
@@ -80,6 +80,9 @@ typescript: $(READY) ## Generate the types of clients/typescript from the OpenAP
 
 dashboard: ## Build the dashboard from dashboard/ into app/integrations/dashboard/assets; needs Node.js.
 	@cd dashboard && npm ci --silent && npm run --silent build
+
+screenshots: $(READY) ## Take the screenshots of docs/ anew, of what the demo leaves; needs a Chromium.
+	@$(BIN)/python -m scripts.take_screenshots
 
 guide: $(READY) ## Build the manual that the service shows at /guide; it fails on a broken link.
 	@$(BIN)/python scripts/build_guide.py

@@ -113,6 +113,40 @@ async def test_money_is_shown_where_prices_are_known_and_else_said_to_be_unknown
     await expect(models).to_contain_text("3 calls, of which 1 failed; 1,234 tokens")
     await expect(models).to_contain_text("extract · some-model")
     await expect(models).to_contain_text("a model has no price")
+    await expect(models).to_contain_text("Today: 3 calls, 1,234 tokens.")
+
+
+async def test_costs_of_today_stand_beside_those_of_the_period(page: Page) -> None:
+    async def answer(route: Route) -> None:
+        got = await route.fetch()
+        body = await got.json()
+        day = {"operation": "extract", "model": "m", "failures": 0, "output_tokens": 0}
+        spent = [("2026-01-01", 5, 500, 2.5), (body["until"], 2, 100, 0.25)]
+        body["items"] = [
+            day | {"day": at, "calls": calls, "input_tokens": tokens, "cost": cost}
+            for at, calls, tokens, cost in spent
+        ]
+        body["totals"] |= {"calls": 7, "input_tokens": 600, "cost": 2.75}
+        await route.fulfill(response=got, json=body)
+
+    await page.route("**/v1/usage*", answer)
+    await reopen(page)
+
+    models = page.get_by_role("region", name="Models")
+    await expect(models).to_contain_text("Cost: 2.75")
+    await expect(models).to_contain_text("Today: 2 calls, 100 tokens, cost 0.25.")
+
+
+async def test_figures_lead_to_what_they_count(page: Page, client: AsyncClient) -> None:
+    await save(client, "I drink green tea every morning.")
+    short = {"messages": "Tea", "user_id": "ana", "infer": False}
+    ok(await client.post("/memories", json=short), 422)
+    await reopen(page)
+
+    await figure(page, "Refused").get_by_role("link", name="1").click()
+    await settled(page)
+
+    await expect(page.locator("td .said")).to_have_text(["Tea"])
 
 
 async def test_refused_part_hides_no_other(page: Page, client: AsyncClient, watch: Watch) -> None:

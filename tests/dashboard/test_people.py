@@ -206,7 +206,9 @@ class TestMemories:
         await section(page, "History").get_by_role("link", name="I live in Munich").click()
         await settled(page)
         history = section(page, "History")
-        await expect(history).to_contain_text("replaced an older one")
+        await expect(history).to_contain_text("replaced by a newer one")
+        # A moment as people read it, not as the API writes it.
+        await expect(history.locator("ins > time")).not_to_contain_text("T")
         await expect(history.get_by_role("link", name="I moved to Hamburg.")).to_be_visible()
 
     async def test_deleted_evidence_is_said_to_be_gone(

@@ -45,7 +45,7 @@ function drawn(container: HTMLElement, around: Neighbours, centre: string): Core
     layout: byForces
       ? { name: "cose", animate: false, randomize: true, padding: 24, nodeDimensionsIncludeLabels: true }
       : { name: "concentric", animate: false, padding: 24, minNodeSpacing: 12, concentric: (node: { data: (name: string) => number }) => -node.data("hops"), levelWidth: () => 1 },
-    maxZoom: 3,
+    maxZoom: 1.5,
     boxSelectionEnabled: false,
     ...(still ? { motionBlur: false } : {}),
   });

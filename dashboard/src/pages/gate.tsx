@@ -213,6 +213,9 @@ function List({ filters, round, stored }: { filters: Filters; round: number; sto
   );
 }
 
+/** What became of the text, where the verdict does not say it. */
+const became = ({ event }: Decision) => (event && event !== "REJECT" ? label(event) : "");
+
 function columns(ask: (decision: Decision) => void): Column<Decision>[] {
   return [
     { title: t("when"), show: (decision) => <Time at={decision.create_time} /> },
@@ -227,9 +230,9 @@ function columns(ask: (decision: Decision) => void): Column<Decision>[] {
       show: (decision) => (
         <>
           <span class="tag">{t(decision.verdict)}</span>{" "}
-          {decision.event && (decision.memory_id
-            ? <a href={memoryAddress({ memory_id: decision.memory_id, user_id: decision.user_id })}>{label(decision.event)}</a>
-            : label(decision.event))}
+          {decision.memory_id
+            ? <a href={memoryAddress({ memory_id: decision.memory_id, user_id: decision.user_id })}>{became(decision) || t("memory")}</a>
+            : became(decision)}
         </>
       ),
     },

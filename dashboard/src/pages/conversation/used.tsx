@@ -41,7 +41,9 @@ export function UsedMemories({ used }: { used: readonly UsedMemory[] }) {
           <MemoryLink id={memory.memory_id} />
           <p class="small">
             {t(`part_${memory.part}` as Key)} · {label(memory.memory_type)} · {label(memory.scope)} ·{" "}
-            {t("score")} {figure(memory.score)} · {t("tokens")} {memory.tokens}
+            {t("score")} {figure(memory.score)}
+            {/* What the profile says stands in its text, and takes none of its own. */}
+            {memory.tokens > 0 && <> · {t("tokens")} {memory.tokens}</>}
           </p>
           {memory.explain && <details><summary>{t("why")}</summary><ScoreParts explain={memory.explain} /></details>}
         </>

@@ -152,14 +152,16 @@ export function ExtractionPanel({ extraction: { items, totals }, period }: { ext
             label={t("extraction_days")}
             times={period.times}
             lines={[
-              { label: `${t("lag")} p50`, values: daily(period, items, (item) => item.lag_p50_ms, null) },
-              { label: `${t("lag")} p95`, values: daily(period, items, (item) => item.lag_p95_ms, null) },
+              { label: `${t("lag")} p50`, values: daily(period, items, (item) => seconds(item.lag_p50_ms), null) },
+              { label: `${t("lag")} p95`, values: daily(period, items, (item) => seconds(item.lag_p95_ms), null) },
             ]}
           />
         </>}
     </Panel>
   );
 }
+
+const seconds = (value: number | null) => (value === null ? null : value / 1000);
 
 export function JobsPanel({ jobs }: { jobs: Jobs }) {
   return (
@@ -188,8 +190,24 @@ function Waiting({ since }: { since: string }) {
   return <p>{before}<Time at={since} />{after}</p>;
 }
 
-export function ModelsPanel({ usage: { items, totals, today }, period }: { usage: Usage; period: Period }) {
-  const tokens = (one: { input_tokens: number; output_tokens: number }) => one.input_tokens + one.output_tokens;
+const tokens = (one: { input_tokens: number; output_tokens: number }) => one.input_tokens + one.output_tokens;
+
+const money = (value: number) => number(value, { minimumFractionDigits: 2, maximumFractionDigits: 4 });
+
+/** What models took on a day; without money where one has no price. */
+function spentOn(day: string | undefined, { items, totals }: Usage): string {
+  const spent = { calls: 0, tokens: 0, cost: totals.cost === null ? null : 0 as number | null };
+  for (const item of items.filter((item) => item.day === day)) {
+    spent.calls += item.calls;
+    spent.tokens += tokens(item);
+    spent.cost = spent.cost === null || item.cost === null ? null : spent.cost + item.cost;
+  }
+  const { calls, tokens: count, cost } = spent;
+  return cost === null ? t("today_spent", { calls, tokens: count }) : t("today_cost", { calls, tokens: count, cost: money(cost) });
+}
+
+export function ModelsPanel({ usage, period }: { usage: Usage; period: Period }) {
+  const { items, totals, today } = usage;
   const added = (key: (item: Usage["items"][number]) => string) => {
     const sums: Record<string, number> = {};
     for (const item of items) sums[key(item)] = (sums[key(item)] ?? 0) + tokens(item);
@@ -205,8 +223,9 @@ export function ModelsPanel({ usage: { items, totals, today }, period }: { usage
           <p>
             {totals.cost === null ?
               t("no_cost")
-            : t("cost", { cost: number(totals.cost, { minimumFractionDigits: 2, maximumFractionDigits: 4 }) })}
+            : t("cost", { cost: money(totals.cost) })}
           </p>
+          <p>{spentOn(period.days.at(-1), usage)}</p>
           {today.tokens.limit !== null && (
             <p>{t("today", { used: today.tokens.used, limit: today.tokens.limit })}</p>
           )}

@@ -81,15 +81,22 @@ function Figures({ id }: { id: string }) {
   if (problem) return <Problem problem={problem} retry={reload} />;
   if (!data) return <Loading />;
   const refused = Object.entries(data.decisions).filter(([code]) => code !== "accepted");
+  const memories = (status: string) => href("people", [id], { tab: "memories", status });
   const figures = [
-    [t("active_memories"), number(data.by_status["active"] ?? 0)],
-    [t("superseded_memories"), number(data.by_status["superseded"] ?? 0)],
-    [t("archived_memories"), number(data.by_status["archived"] ?? 0)],
-    [t("refused"), number(refused.reduce((sum, [, count]) => sum + count, 0))],
+    [t("active_memories"), data.by_status["active"] ?? 0, memories("active")],
+    [t("superseded_memories"), data.by_status["superseded"] ?? 0, memories("superseded")],
+    [t("archived_memories"), data.by_status["archived"] ?? 0, memories("archived")],
+    [
+      t("refused"),
+      refused.reduce((sum, [, count]) => sum + count, 0),
+      href("gate", [], { user_id: id, verdict: "rejected" }),
+    ],
   ] as const;
   return (
     <dl class="figures">
-      {figures.map(([name, figure]) => <div key={name}><dt>{name}</dt><dd>{figure}</dd></div>)}
+      {figures.map(([name, count, to]) => (
+        <div key={name}><dt>{name}</dt><dd><a href={to}>{number(count)}</a></dd></div>
+      ))}
     </dl>
   );
 }

@@ -110,7 +110,7 @@ function EntryText({ entry }: { entry: Entry }) {
   return (
     <>
       <p>
-        <strong>{label(entry.event)}</strong> · <Time at={entry.create_time} />
+        <strong>{entry.event === "SUPERSEDE" ? t("was_replaced") : label(entry.event)}</strong> · <Time at={entry.create_time} />
         {entry.reason && <> · {entry.reason}</>}
       </p>
       {by && <p class="small">{by}</p>}
@@ -131,11 +131,18 @@ function Differences({ entry: { before, after } }: { entry: Entry }) {
     <>
       {names.map((name) => (
         <p key={name}>
-          {label(name)}: {written(before[name]) && <del>{written(before[name])}</del>} <ins>{written(after[name])}</ins>
+          {label(name)}: {written(before[name]) && <del>{shown(before[name])}</del>} <ins>{shown(after[name])}</ins>
         </p>
       ))}
     </>
   );
+}
+
+const MOMENT = /^\d{4}-\d{2}-\d{2}T[\d:.]+(Z|[+-]\d{2}:\d{2})$/;
+
+function shown(value: unknown) {
+  const text = written(value);
+  return MOMENT.test(text) ? <Time at={text} /> : text;
 }
 
 function written(value: unknown): string {

@@ -25,7 +25,8 @@ export type Hit =
   | { kind: "memory"; id: string; memory: MemoryHitRead }
   | { kind: "message"; id: string; message: MessageHitRead };
 
-export function MemoryHit({ hit }: { hit: MemoryHitRead }) {
+/** `explained`: why it was found is open from the start. */
+export function MemoryHit({ hit, explained }: { hit: MemoryHitRead; explained: boolean }) {
   return (
     <>
       <p><a class="said" href={memoryAddress(hit)}>{hit.content}</a></p>
@@ -33,12 +34,12 @@ export function MemoryHit({ hit }: { hit: MemoryHitRead }) {
         {label(hit.memory_type)} · {label(hit.scope)} · <MemoryState memory={hit} /> ·{" "}
         <Time at={hit.said_at ?? hit.create_time} />
       </p>
-      <Score hit={hit} />
+      <Score hit={hit} explained={explained} />
     </>
   );
 }
 
-export function MessageHit({ hit }: { hit: MessageHitRead }) {
+export function MessageHit({ hit, explained }: { hit: MessageHitRead; explained: boolean }) {
   return (
     <>
       <LongText text={hit.piece?.text ?? hit.content} />
@@ -50,17 +51,17 @@ export function MessageHit({ hit }: { hit: MessageHitRead }) {
         · <Time at={hit.said_at} />
         {hit.piece && <> · {t("piece", { number: hit.piece.number + 1, of: hit.piece.of })}</>}
       </p>
-      <Score hit={hit} />
+      <Score hit={hit} explained={explained} />
     </>
   );
 }
 
-function Score({ hit }: { hit: Scored }) {
+function Score({ hit, explained }: { hit: Scored; explained: boolean }) {
   const similarity = hit.similarity === null ? "" : ` · ${t("similarity")} ${figure(hit.similarity)}`;
   return (
     <>
       <Bars label={t("score")} most={1} items={[{ label: t("score"), value: hit.score, text: `${figure(hit.score)}${similarity}` }]} />
-      <details>
+      <details open={explained}>
         <summary>{t("why")}</summary>
         <ScoreParts explain={hit.explain} />
       </details>

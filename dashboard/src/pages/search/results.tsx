@@ -49,8 +49,10 @@ export function Results(
           <ol class="entries">
             {hits.map((hit, place) => (
               <li key={hit.id}>
-                {hit.kind === "memory" ? <MemoryHit hit={hit.memory} /> : <MessageHit hit={hit.message} />}
                 {first && <p class="small">{t("rank", { rank: place + 1 })}</p>}
+                {hit.kind === "memory"
+                  ? <MemoryHit hit={hit.memory} explained={first && place === 0} />
+                  : <MessageHit hit={hit.message} explained={first && place === 0} />}
                 <Elsewhere id={hit.id} mode={mode} ranks={ranks} />
               </li>
             ))}
