@@ -68,12 +68,15 @@ class Messages(Listing[Message]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MessageScoreParts(Answer):
-    """How a score was computed; `boosts` is what each context signal added."""
+    """How a score was computed; `boosts` is what each context signal added to the whole message,
+    `pieces` what each signal of its best piece added, where that decided.
+    """
 
     cosine: float | None = None
     lexical: float | None = None
     fused: float = 0.0
     boosts: Mapping[str, float] = field(default_factory=dict)
+    pieces: Mapping[str, float] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

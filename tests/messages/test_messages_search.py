@@ -304,6 +304,11 @@ class TestAnswer:
         assert explain["lexical"] == best["lexical"] > 0
         assert explain["fused"] == best["relevance"]
         assert set(explain["boosts"]) == {*SIGNALS, "role"}
+        signals = {"piece", "message", "role", "neighbours", "session", "asked"}
+        assert set(explain["pieces"]) == signals
+        # The hits are ordered by their sums.
+        worth = [sum(one["explain"]["pieces"].values()) for one in (best, other)]
+        assert worth[0] / worth[1] == pytest.approx(best["score"] / other["score"], rel=1e-4)
         assert (await recall(client, "piano", user_id="ana"))["items"][0]["explain"] is None
 
     async def test_each_mode_says_what_it_looked_at(self, client: AsyncClient) -> None:
@@ -311,12 +316,14 @@ class TestAnswer:
 
         def parts(answer: dict[str, Any]) -> Any:
             [hit] = answer["items"]
-            return hit["similarity"] is None, hit["lexical"] is None, hit["explain"]["boosts"] == {}
+            explain = hit["explain"]
+            unexplained = explain["boosts"] == {}, explain["pieces"] is None
+            return hit["similarity"] is None, hit["lexical"] is None, *unexplained
 
         for mode, expected in (
-            ("hybrid", (False, False, False)),
-            ("semantic", (False, True, True)),
-            ("lexical", (True, False, True)),
+            ("hybrid", (False, False, False, False)),
+            ("semantic", (False, True, True, True)),
+            ("lexical", (True, False, True, True)),
         ):
             answer = await recall(client, "piano", user_id="ana", mode=mode, explain=True)
             assert parts(answer) == expected, mode
@@ -328,7 +335,10 @@ class TestAnswer:
             answer = await recall(
                 client, "Caroline's kayak", user_id="ana", explain=True, boosts=weights
             )
-            return answer["items"][0]["explain"]["boosts"]["speaker"]
+            explain = answer["items"][0]["explain"]
+            # Where a speaker is named the whole message decides.
+            assert explain["pieces"] is None
+            return explain["boosts"]["speaker"]
 
         assert await speaker() > 0
         assert await speaker(speaker=0.0) == 0

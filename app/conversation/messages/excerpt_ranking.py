@@ -67,29 +67,33 @@ class RatedPieces:
 
     def best_of_each(self) -> dict[int, FoundPiece]:
         """The best piece of each message, by the place of its row; standing wishes are not
-        preferred. Its score is the sum of the signals, with the whole message by `WHOLE_FOUND`.
+        preferred. Its score is the sum of its signals, with the whole message by `WHOLE_FOUND`.
         """
-        more = (WHOLE_FOUND - WHOLE) / WHOLE
-        totals = np.sum(list(self.signals.values()), axis=0) - self.signals["wish"]
-        totals = totals + self.signals["message"] * more
+        signals = {name: added for name, added in self.signals.items() if name != "wish"}
+        signals["message"] = signals["message"] * np.float32(WHOLE_FOUND / WHOLE)
+        totals = np.sum(list(signals.values()), axis=0)
         order = np.argsort(-totals, kind="stable")
         _, firsts = np.unique(self.owner[order], return_index=True)
         best = order[np.sort(firsts)]
-        pieces = self._pieces(best, totals[best].astype(np.float64))
+        pieces = self._pieces(best, totals[best].astype(np.float64), signals)
         return {piece.message.place: piece for piece in pieces}
 
     def best(self, most: int) -> list[FoundPiece]:
         """The best pieces, best first."""
         top = float(self.scores.max(initial=0.0)) or 1.0
         chosen = self.order[:most]
-        return self._pieces(chosen, np.maximum(self.scores[chosen].astype(np.float64) / top, 0.0))
+        scores = np.maximum(self.scores[chosen].astype(np.float64) / top, 0.0)
+        return self._pieces(chosen, scores, self.signals)
 
     def _pieces(
-        self, chosen: npt.NDArray[np.int64], scores: npt.NDArray[np.float64]
+        self,
+        chosen: npt.NDArray[np.int64],
+        scores: npt.NDArray[np.float64],
+        signals: Mapping[str, Floats],
     ) -> list[FoundPiece]:
-        """The pieces at these places, with these scores."""
-        names = tuple(self.signals)
-        signals = np.stack([values[chosen] for values in self.signals.values()], axis=1)
+        """The pieces at these places, with these scores, and what each signal added."""
+        names = tuple(signals)
+        by_piece = np.stack([values[chosen] for values in signals.values()], axis=1)
         return [
             FoundPiece(
                 self.messages[owner],
@@ -104,7 +108,7 @@ class RatedPieces:
                 self.numbers[chosen].tolist(),
                 scores.tolist(),
                 np.clip(self.similarity[chosen], 0.0, 1.0).tolist(),
-                signals.tolist(),
+                by_piece.tolist(),
                 strict=True,
             )
         ]

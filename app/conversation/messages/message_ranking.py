@@ -168,6 +168,7 @@ class RankedMessage:
         relevance: what it is ordered by, 0 to 1.
         boosts: what each part of the context added before the sum was scaled, by name.
         piece: its best piece, where its pieces were compared.
+        by_pieces: whether they decided about its place.
 
     """
 
@@ -177,6 +178,7 @@ class RankedMessage:
     lexical: float | None
     boosts: Mapping[str, float]
     piece: FoundPiece | None = None
+    by_pieces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,6 +248,7 @@ class _Scores:
     lexical: npt.NDArray[np.float32] | None
     boosts: Callable[[int], Mapping[str, float]]
     pieces: Mapping[int, FoundPiece] = field(default_factory=dict)
+    by_pieces: bool = False
 
 
 def ranked(
@@ -305,7 +308,15 @@ def _scores(
         return _Scores(lexical, lexical > 0, similarity, lexical, _no_boosts)
     # Of what is left out nothing is known: no word, no vector, no context.
     known = (hybrid.fused.relevance > 0) | np.isfinite(similarity)
-    return _Scores(hybrid.order, known, similarity, lexical, hybrid.boosts, hybrid.pieces)
+    return _Scores(
+        hybrid.order,
+        known,
+        similarity,
+        lexical,
+        hybrid.boosts,
+        hybrid.pieces,
+        by_pieces=hybrid.role is not None,
+    )
 
 
 def _no_boosts(_place: int) -> Mapping[str, float]:
@@ -321,6 +332,7 @@ def _ranked(place: int, ids: Sequence[str], scores: _Scores) -> RankedMessage:
         None if scores.lexical is None else float(scores.lexical[place]),
         scores.boosts(place),
         scores.pieces.get(place),
+        scores.by_pieces,
     )
 
 

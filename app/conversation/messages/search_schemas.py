@@ -61,7 +61,13 @@ class MessageScoreExplained(ReadSchema):
     )
     fused: float = Field(description="Words, vectors and context together, 0 to 1.")
     boosts: dict[str, float] = Field(
-        description="What each signal added, in hybrid mode, before the sum was scaled to 0 to 1."
+        description="What each signal added to the message as a whole, in hybrid mode, before the "
+        "sum was scaled to 0 to 1."
+    )
+    pieces: dict[str, float] | None = Field(
+        description="What each signal of its best piece added to the sum that the hits are ordered "
+        "by, of the best 150 hits in hybrid mode; null where the whole message decided, as where "
+        "the query names who speaks."
     )
 
 

@@ -297,6 +297,7 @@ def _hit(
             "lexical": ranking.lexical,
             "fused": ranking.relevance,
             "boosts": dict(ranking.boosts),
+            "pieces": ranking.piece.signals if ranking.piece and ranking.by_pieces else None,
         }
     parts = row["content_parts"]
     return {

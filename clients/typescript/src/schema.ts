@@ -9103,7 +9103,7 @@ export interface components {
         MessageScoreExplained: {
             /**
              * Boosts
-             * @description What each signal added, in hybrid mode, before the sum was scaled to 0 to 1.
+             * @description What each signal added to the message as a whole, in hybrid mode, before the sum was scaled to 0 to 1.
              */
             boosts: {
                 [key: string]: number;
@@ -9123,6 +9123,13 @@ export interface components {
              * @description How well its words fit, 0 to 1; null in semantic mode.
              */
             lexical: number | null;
+            /**
+             * Pieces
+             * @description What each signal of its best piece added to the sum that the hits are ordered by, of the best 150 hits in hybrid mode; null where the whole message decided, as where the query names who speaks.
+             */
+            pieces: {
+                [key: string]: number;
+            } | null;
         };
         /** MessagesDeleted */
         MessagesDeleted: {

@@ -286,6 +286,7 @@ class TestWholeMessages:
         assert [found[place].number for place in (0, 1)] == [0, 1]
         expected = 1 + WHOLE_FOUND * 0.5 + SESSION, 0.6 + WHOLE_FOUND + SESSION * 0.6
         assert [found[place].score for place in (0, 1)] == near(*expected)
+        assert [sum(found[place].added) for place in (0, 1)] == near(*expected)
         assert ordered_by_pieces(rated, found)[:2].argmax() == 1
 
     def test_messages_that_were_not_compared_are_ordered_by_the_whole(self) -> None:
