@@ -13,17 +13,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from app.integrations.mem0.errors import InvalidMem0RequestError
-from app.memory.profiles.schemas import ProfileSections, UserAttributes
 
 MEMORIES: Final = "memories"
 UNFILLED: Final = "unfilled"
 MOST_FIELDS: Final = 100
 LONGEST_ID: Final = 20_000
-
-KNOWN_FIELDS: Final = frozenset(
-    {*UserAttributes.model_fields, *ProfileSections.model_fields, "instructions"}
-)
-"""Fields that every profile has."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic_core import to_json
 
-from app.language.llm.tool_arguments import DEEPEST_ARGUMENTS, read_arguments
+from app.language.llm.tool_call import DEEPEST_ARGUMENTS, read_arguments
 from app.prompting.context.dialects import Spoken, for_anthropic
 
 
