@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
+from secrets import token_hex
 
 import asyncpg
 import pytest
@@ -86,6 +87,37 @@ class TestUpAndDown:
         policies = await connection.fetch("SELECT 1 FROM pg_policies")
         await connection.close()
         assert (functions, policies) == ([], [])
+
+    async def test_verdicts_with_more_codes_than_an_index_holds_are_shortened(
+        self, postgres: EmbeddedPostgres
+    ) -> None:
+        dsn = await new_database(postgres, "many_codes")
+        await upgrade(dsn)
+        await run(command.downgrade, "users_by_name", dsn=dsn)
+        given = {
+            "usual": ["sensitive", "too_short"],
+            "longest": ["x" * 512, "y" * 512],
+            "long": [token_hex(2000), "two", "three", "four", "five"],
+            "many": [token_hex(32) for _ in range(100)],
+        }
+        connection = await asyncpg.connect(dsn)
+        await connection.execute(f"SET ROLE {OWNER}")
+        await connection.execute("INSERT INTO tenants (tenant_id, tenant_name) VALUES ('t', 'T')")
+        for decision_id, codes in given.items():
+            await connection.execute(
+                "INSERT INTO gate_decisions (tenant_id, decision_id, verdict, codes, scope, source)"
+                " VALUES ('t', $1, 'rejected', $2, 'user', 'import')",
+                decision_id, codes,
+            )  # fmt: skip
+        await upgrade(dsn)
+        rows = await connection.fetch("SELECT decision_id, codes FROM gate_decisions")
+        await connection.close()
+
+        kept = {row["decision_id"]: row["codes"] for row in rows}
+        assert (kept["usual"], kept["longest"]) == (given["usual"], given["longest"])
+        assert kept["long"] == [given["long"][0][:64], "two", "three", "four"]
+        assert kept["many"] == given["many"][:4]
+        await check_schema(dsn)
 
     async def test_an_upgrade_may_be_repeated(self, migrated: str) -> None:
         await upgrade(migrated)

@@ -57,3 +57,21 @@ async def test_any_value_is_taken_or_refused(
             if answer.status_code == 422:
                 assert answer.json()["code"] == "invalid_import", told
                 assert answer.json()["errors"][0]["location"][:2] == ["body", "2"], told
+
+
+@pytest.mark.parametrize(
+    ("texts", "taken"),
+    [
+        (["張" * 10 + "x" * 2] * 32, True), (["x" * 33, *["x" * 32] * 31], False),
+        ([""] * 32, True), ([""] * 33, False), (["張" * 341 + "x"], True), (["張" * 342], False),
+    ],
+)  # fmt: skip
+async def test_codes_of_a_verdict_are_as_long_as_an_index_holds(
+    stranger: AsyncClient, lines: list[bytes], texts: list[str], taken: bool
+) -> None:
+    answer = await send(stranger, with_row("decision", lines, codes=texts), on_conflict="skip")
+
+    assert answer.status_code == (200 if taken else 422), answer.text
+    if not taken:
+        [fault] = answer.json()["errors"]
+        assert fault["detail"].endswith("must have at most 32 texts, of 1024 bytes in all")

@@ -6,7 +6,7 @@ the text that PostgreSQL prints.
 """
 
 import binascii
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, Final
 
@@ -140,7 +140,17 @@ def _list(column: Column[Any], value: Any) -> str | None:
     fits = isinstance(value, list) and all(
         type(item) is (int if numbers else str) for item in value
     )
-    return None if fits else f"must be a list of {'whole numbers' if numbers else 'texts'}"
+    if not fits:
+        return f"must be a list of {'whole numbers' if numbers else 'texts'}"
+    return _too_much(column.info, value) if "most_bytes" in column.info else None
+
+
+def _too_much(most: Mapping[Any, Any], texts: list[str]) -> str | None:
+    """Of a list that an index holds."""
+    size = sum(len(item.encode(errors="surrogatepass")) for item in texts)
+    if len(texts) <= most["most_texts"] and size <= most["most_bytes"]:
+        return None
+    return f"must have at most {most['most_texts']} texts, of {most['most_bytes']} bytes in all"
 
 
 # Text is a String, and a SmallInteger is no BigInteger.

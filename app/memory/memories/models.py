@@ -324,7 +324,10 @@ class GateDecision(TenantOwned, Base):
     tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
     decision_id: Mapped[str] = mapped_column(Id, primary_key=True)
     verdict: Mapped[str] = mapped_column(String(20))
-    codes: Mapped[list[str]] = mapped_column(ARRAY(String), server_default=text("'{}'"))
+    # Bounded, because an index holds them: a row of it has 2,704 bytes at most.
+    codes: Mapped[list[str]] = mapped_column(
+        ARRAY(String), server_default=text("'{}'"), info={"most_texts": 32, "most_bytes": 1024}
+    )
     reasons: Mapped[list[dict[str, Any]]] = mapped_column(JSONB, server_default=text("'[]'"))
     content: Mapped[str | None] = mapped_column(Text)
     # No foreign keys: a refused save stores its verdict alone, perhaps of an unknown user.
