@@ -105,14 +105,12 @@ def import_mem0_command(
         progress("memories") as bar,
     ):
         conversion = Conversion(gate, _stored(memory), user_id=user, run_prefix=run_prefix)
-        task = bar.add_task("Importing", total=found.total)
-        for read, lines in conversion.batches(found.memories):
-            if lines:
-                with _own_sessions():
-                    done += memory.import_(
-                        lines, on_conflict="skip", dry_run=dry_run, restore_erased=restore_erased
-                    )
-            bar.advance(task, read)
+        memories = bar.track(found.memories, total=found.total, description="Importing")
+        for lines in conversion.batches(memories):
+            with _own_sessions():
+                done += memory.import_(
+                    lines, on_conflict="skip", dry_run=dry_run, restore_erased=restore_erased
+                )
     _tell(conversion.tally, found, done, as_json=json)
 
 

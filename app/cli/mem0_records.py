@@ -59,9 +59,16 @@ def from_answer(item: Mapping[str, Any], history: tuple[Change, ...] = ()) -> Re
         item.get("memory"),
         owner={name: item.get(name) for name in OWNERS}
         | {"run_id": item.get("run_id") or item.get("session_id")},
-        metadata=item.get("metadata") or {},
+        metadata=_with_speaker(item),
         history=history,
     )
+
+
+def _with_speaker(item: Mapping[str, Any]) -> Any:
+    """The metadata of an answer, with who said it, which answers have beside it."""
+    speaker = {name: item[name] for name in ("role", "actor_id") if item.get(name)}
+    metadata = item.get("metadata") or {}
+    return {**metadata, **speaker} if isinstance(metadata, Mapping) else metadata
 
 
 def from_payload(

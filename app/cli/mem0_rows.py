@@ -100,11 +100,10 @@ class Conversion:
         self._runs: dict[str, tuple[str | None, str]] = {}
         self._texts: set[bytes] = set()
 
-    def batches(self, memories: Iterable[Remembered]) -> Iterator[tuple[int, list[bytes]]]:
-        """Lines of whole imports, each with the number of memories that were read for it."""
+    def batches(self, memories: Iterable[Remembered]) -> Iterator[list[bytes]]:
+        """Lines of whole imports; none where every memory was refused."""
         batch = _Batch()
         for remembered in memories:
-            batch.read += 1
             try:
                 rows = self._rows(remembered)
             except RefusedError as error:
@@ -113,10 +112,10 @@ class Conversion:
             self.tally.count(remembered)
             batch.add(rows)
             if batch.size >= BATCH_BYTES:
-                yield batch.read, batch.lines()
+                yield batch.lines()
                 batch = _Batch()
-        if batch.read:
-            yield batch.read, batch.lines()
+        if batch.size:
+            yield batch.lines()
 
     def _rows(self, remembered: Remembered) -> list[tuple[str, Row, bool]]:
         """Kind, row and whether any row of its id will do. Raises RefusedError."""
@@ -273,7 +272,6 @@ class _Batch:
     """Lines of one import, each row once."""
 
     def __init__(self) -> None:
-        self.read = 0
         self.size = 0
         self._rows: dict[str, dict[bytes, None]] = {}
 
@@ -287,9 +285,6 @@ class _Batch:
                 self.size += len(line)
 
     def lines(self) -> list[bytes]:
-        """Nothing when every memory that was read was refused."""
-        if not self._rows:
-            return []
         # Without a time, a user who was erased at any time is not brought back.
         lines = [_line({"format": FORMAT, "type": "manifest"})]
         counts: dict[str, int] = {}

@@ -14,6 +14,7 @@ import asyncpg
 import httpx
 
 from app.cli.mem0_records import (
+    OWNERS,
     Change,
     Remembered,
     UnreadableRecordError,
@@ -204,7 +205,10 @@ class Mem0Api:
             ConfigurationError: what the API refuses, and what to do.
 
         """
-        found = Found(iter(()))
+        body = {"filters": {"OR": [{name: "*"} for name in OWNERS]}, "show_expired": True}
+        answer = self._answer("POST", "/v3/memories/", body, params={"page": 1, "page_size": 1})
+        # A bar needs it; versions that answer a list do not count.
+        found = Found(iter(()), None if isinstance(answer, list) else answer.get("count"))
         found.memories = self._each(found, history=history)
         return found
 

@@ -393,6 +393,8 @@ def mem0_api(
     @api.post("/v3/memories/")
     async def _memories(request: Request, page: int) -> dict[str, Any]:
         filters = (await request.json())["filters"]
+        if "OR" in filters:
+            return {"count": len(memories), "results": memories[:1], "next": "more"}
         shown = [one for one in memories if all(one.get(n) == v for n, v in filters.items())]
         at = 2 * (page - 1)
         more = len(shown) > at + 2
