@@ -43,7 +43,12 @@ from app.integrations.guide.router import install_guide
 from app.integrations.langgraph.router import router as saver
 from app.integrations.mcp.router import router as mcp
 from app.integrations.mem0.batch_router import router as mem0_batches
-from app.integrations.mem0.dialect_router import Dialect, api_key_as_bearer, token_as_bearer
+from app.integrations.mem0.dialect_router import (
+    PLAIN_TYPES,
+    Dialect,
+    api_key_as_bearer,
+    token_as_bearer,
+)
 from app.integrations.mem0.entity_router import router as mem0_entities
 from app.integrations.mem0.error_bodies import HOSTED, SERVER, error_body
 from app.integrations.mem0.oss_router import router as mem0_server
@@ -62,7 +67,6 @@ from app.memory.store.router import router as store
 from app.platform.http import health, openapi, problems
 from app.platform.http.middleware import RequestMiddleware
 from app.platform.observability.logging import configure_logging
-from app.platform.values.fields import Document, Id, OwnId, Timestamp
 from app.prompting.blocks.router import router as blocks
 from app.prompting.checkpoints.router import router as checkpoints
 from app.prompting.compaction.router import router as compaction
@@ -169,8 +173,6 @@ EXAMPLES = Path(__file__).parent / "openapi_examples.json"
 """What a service answered; `scripts/record_examples.py` records it."""
 DESCRIPTIONS = Path(__file__).parent / "openapi_descriptions.json"
 """What parameters and fields mean whose code does not say it."""
-PLAIN_TYPES = (Document, Id, OwnId, Timestamp)
-"""Types whose description says how a value looks, and not what it means."""
 
 
 class State(TypedDict):

@@ -51,7 +51,7 @@ async def texts(server: AsyncClient, **query: Any) -> list[str]:
 async def routes(server: AsyncClient) -> list[tuple[str, str]]:
     document = (await server.get("/openapi.json")).json()
     return [
-        (method.upper(), re.sub(r"\{\w+\}", UUID, path.replace("{kind}", "user")))
+        (method.upper(), re.sub(r"\{\w+\}", UUID, path.replace("{entity_type}", "user")))
         for path, operations in document["paths"].items()
         for method in operations
     ]

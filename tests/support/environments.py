@@ -31,24 +31,29 @@ urllib.request.urlopen(index + "/pip/", timeout=60)
 """
 
 
-def python(name: str, *requirements: str) -> Path:
+def python(name: str, *requirements: str, for_newer: Sequence[str] = ()) -> Path:
     """The interpreter of a virtual environment that has exactly `requirements`.
 
     Args:
         name: of the folder; one for each set of requirements.
         requirements: pinned, such as `mem0ai==2.2.1`.
+        for_newer: packages that ask for a newer Python than they need; what they require stands in
+            `requirements`.
 
     """
-    _pinned(requirements, "==")
+    _pinned([*requirements, *for_newer], "==")
     folder = FOLDER / name
     interpreter = folder / "bin" / "python"
 
     def install() -> None:
         _run([sys.executable, "-m", "venv", "--clear", str(folder)])
         pip = [str(interpreter), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-        _install([*pip, *requirements], [sys.executable, "-c", _REACH_INDEX])
+        reach = [sys.executable, "-c", _REACH_INDEX]
+        _install([*pip, *requirements], reach)
+        if for_newer:
+            _install([*pip, "--no-deps", "--ignore-requires-python", *for_newer], reach)
 
-    _ensure(folder, requirements, install)
+    _ensure(folder, [*requirements, *for_newer], install)
     return interpreter
 
 

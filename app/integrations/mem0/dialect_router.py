@@ -5,6 +5,8 @@ is checked like every other.
 """
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, Final
 
 from fastapi import APIRouter, Request
 from fastapi.openapi.utils import get_openapi
@@ -13,10 +15,17 @@ from starlette.types import Receive, Scope, Send
 
 from app.integrations.mem0.errors import Mem0ApiOffError
 from app.platform.http.dependencies import service_of
+from app.platform.http.descriptions import describe, read_sentences
+from app.platform.values.fields import Document, Id, OwnId, Timestamp
 from app.settings import Settings
 from app.version import VERSION
 
 Headers = list[tuple[bytes, bytes]]
+
+DESCRIPTIONS: Final = Path(__file__).parent / "openapi_descriptions.json"
+"""What parameters and fields mean whose code does not say it."""
+PLAIN_TYPES: Final = (Document, Id, OwnId, Timestamp)
+"""Types whose description says how a value looks, and not what it means."""
 
 
 class Dialect:
@@ -48,13 +57,20 @@ class Dialect:
         await self._router(scope, receive, send)
 
     async def _document(self, request: Request) -> Response:
+        return JSONResponse(self.document(request.scope["root_path"]))
+
+    def document(self, url: str) -> dict[str, Any]:
+        """The OpenAPI document of the routes, which are below `url`."""
         document = get_openapi(
-            title=self._title,
-            version=VERSION,
-            routes=self._router.routes,
-            servers=[{"url": request.scope["root_path"]}],
+            title=self._title, version=VERSION, routes=self._router.routes, servers=[{"url": url}]
         )
-        return JSONResponse(document)
+        for operation in (one for path in document["paths"].values() for one in path.values()):
+            # Faults are answered as mem0 does, by other statuses and shapes.
+            operation["responses"].pop("422", None)
+        for unused in ("HTTPValidationError", "ValidationError"):
+            document["components"]["schemas"].pop(unused, None)
+        describe(document, read_sentences(DESCRIPTIONS), plain_types=PLAIN_TYPES)
+        return document
 
 
 def token_as_bearer(headers: Headers) -> Headers:

@@ -50,6 +50,7 @@ HIDDEN: Final = {"app_id", "session_id", "categories", "structured_attributes", 
 """Fields of the hosted API that the server does not answer."""
 EVERYTHING: Final = {"OR": [{"user_id": "*"}, {"agent_id": "*"}, {"run_id": "*"}]}
 
+# Functions have the names of those of mem0's server: clients are made from their operation ids.
 router = APIRouter(tags=["mem0 server"])
 
 
@@ -58,7 +59,7 @@ def _shown(memory: Shown) -> Shown:
 
 
 @router.post("/memories")
-async def add(
+async def add_memory(
     body: ServerAdd,
     principal: WriterDep,
     service: ServiceDep,
@@ -81,7 +82,7 @@ def _add_request(body: ServerAdd) -> AddRequest:
 
 
 @router.get("/memories")
-async def list_memories(
+async def get_all_memories(
     query: Annotated[ServerList, Query()], principal: ReaderDep, service: ServiceDep
 ) -> Shown:
     """Memories, newest first; without ids all that the key may see."""
@@ -91,13 +92,13 @@ async def list_memories(
 
 
 @router.get("/memories/{memory_id}")
-async def get(memory_id: str, principal: ReaderDep, service: ServiceDep) -> Shown:
+async def get_memory(memory_id: str, principal: ReaderDep, service: ServiceDep) -> Shown:
     """One memory."""
     return _shown(await service.get(principal, memory_id))
 
 
 @router.put("/memories/{memory_id}")
-async def update(
+async def update_memory(
     memory_id: str, body: ServerUpdate, principal: WriterDep, service: ChangeDep
 ) -> Shown:
     """Change a memory's text, metadata or last day."""
@@ -109,14 +110,14 @@ async def update(
 
 
 @router.delete("/memories/{memory_id}")
-async def delete(memory_id: str, principal: WriterDep, service: ChangeDep) -> Shown:
+async def delete_memory(memory_id: str, principal: WriterDep, service: ChangeDep) -> Shown:
     """Delete a memory."""
     await service.delete(principal, memory_id)
     return {"message": "Memory deleted successfully"}
 
 
 @router.get("/memories/{memory_id}/history")
-async def history(memory_id: str, principal: ReaderDep, service: ChangeDep) -> list[Shown]:
+async def memory_history(memory_id: str, principal: ReaderDep, service: ChangeDep) -> list[Shown]:
     """What happened to a memory, oldest first."""
     entries = await service.history(principal, memory_id)
     return [
@@ -125,7 +126,7 @@ async def history(memory_id: str, principal: ReaderDep, service: ChangeDep) -> l
 
 
 @router.delete("/memories", dependencies=[Depends(chosen_by_query_alone)])
-async def delete_all(
+async def delete_all_memories(
     query: Annotated[ServerOwner, Query()], principal: WriterDep, service: ChangeDep
 ) -> Shown:
     """Delete all memories of a user, an agent or a run; one of them must be named."""
@@ -141,7 +142,7 @@ async def reset(principal: AdminDep, service: ChangeDep) -> Shown:
 
 
 @router.post("/search")
-async def search(
+async def search_memories(
     body: ServerSearch, principal: ReaderDep, service: ServiceDep, count_more: MoreCountDep
 ) -> Shown:
     """Find memories by meaning, best first."""
@@ -157,12 +158,12 @@ async def list_entities(principal: ReaderDep, service: EntityDep) -> list[Shown]
     return items
 
 
-@router.delete("/entities/{kind}/{name:path}")
+@router.delete("/entities/{entity_type}/{entity_id:path}")
 async def delete_entity(
-    kind: EntityKind, name: str, principal: AdminDep, service: EntityDep
+    entity_type: EntityKind, entity_id: str, principal: AdminDep, service: EntityDep
 ) -> Shown:
     """Delete the memories of a run or an agent, or everything of a user."""
-    return await service.delete(principal, kind, name)
+    return await service.delete(principal, entity_type, entity_id)
 
 
 @router.get("/configure")
