@@ -43,6 +43,7 @@ from app.language.llm.model_catalogue import ModelCatalogue, ProfilerCatalogue, 
 from app.language.llm.reranker import Reranker
 from app.language.llm.tokens import TokenCounter, open_counter
 from app.language.text.tables import load_tables
+from app.memory.memories.large_buckets import LargeBuckets
 from app.memory.memories.save_service import SaveRules
 from app.memory.memories.search_service import SearchRanks
 from app.memory.memories.uses import MemoryUse
@@ -88,6 +89,7 @@ class Runtime:
     window_strategies: Mapping[str, StrategyFactory]
     saving_rules: SaveRules
     search_ranks: SearchRanks
+    large_buckets: LargeBuckets
     capture: CaptureRules
     indexer: Indexer
     checkpoint_store: CheckpointStore
@@ -233,6 +235,7 @@ def _build(
         window_strategies=installed_strategies(),
         saving_rules=saving_rules(settings),
         search_ranks=search_ranks(settings),
+        large_buckets=LargeBuckets(database),
         capture=capture,
         indexer=Indexer(embedders, capture.tags),
         checkpoint_store=SessionCheckpointStore(),

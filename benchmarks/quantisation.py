@@ -196,7 +196,7 @@ class Twins:
             mode=mode,
         )
         if mode == "semantic":
-            found = await by_vectors(database, TENANT, plan)
+            found = await by_vectors(database, plan)
         else:
             asked = replace(parse_query(text, REFERENCE), vectors=plan.vectors)
             found = await by_all(database, TENANT, replace(plan, asked=asked), asked, Boosts())

@@ -130,6 +130,7 @@ def _searching(at: Runtime) -> tuple[Any, ...]:
         at.processing,
         at.counter,
         at.activity,
+        at.large_buckets,
     )
 
 
@@ -282,7 +283,12 @@ SERVICES: Final[Mapping[type[Any], Builder]] = MappingProxyType(
             at.database, at.embedders, at.memory_use, *_searching(at)
         ),
         RecallService: lambda _, at: RecallService(
-            at.database, at.search_ranks, at.reranker, at.embedding_ledger, at.processing
+            at.database,
+            at.search_ranks,
+            at.reranker,
+            at.embedding_ledger,
+            at.processing,
+            at.large_buckets,
         ),
         ExcerptSearch: lambda _, at: ExcerptSearch(
             at.database, at.search_ranks.boosts, at.capture.tags

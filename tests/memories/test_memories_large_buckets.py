@@ -10,23 +10,26 @@ import pytest
 import pytest_asyncio
 from pgvector.asyncpg import register_vector
 
-from app.identity.tenants.access import Access
+from app.identity.agents.embedders import EmbeddedQuery, QueryVectors
+from app.identity.tenants.access import Access, Principal
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
 from app.language.ranking.query import parse_query
-from app.memory.memories.candidate_search import by_all
-from app.memory.memories.comparison_sql import MINIMUM_DIMENSION, MOST_TERMS, nearest
-from app.memory.memories.large_buckets import (
-    LARGE,
+from app.memory.memories.candidate_search import by_all, by_vectors
+from app.memory.memories.candidates_sql import (
     LEADING,
+    LEAST_CORRECTIONS,
+    LEAST_UNCODED,
     LONGEST_SESSION,
-    MOST_UNCODED,
+    PER_HIT,
     USUAL,
-    LargeBuckets,
     candidates_statement,
-    may_choose,
+    nearest_statement,
 )
+from app.memory.memories.comparison_sql import MINIMUM_DIMENSION, MOST_TERMS, nearest
+from app.memory.memories.large_buckets import AGAIN, LARGE, LargeBuckets, may_choose
 from app.memory.memories.quantisation import QuantisationService
+from app.memory.memories.recall_service import Recall, RecallService
 from app.memory.memories.search_sql import Bucket, SearchPlan
 from app.memory.memories.searchable import row_terms
 from app.platform.database.base import new_id
@@ -188,11 +191,18 @@ async def codes(dsn: str, tenant: Caller) -> int:
     return row["codes"]
 
 
+class Registered:
+    """Says that the buckets of a plan are large, as the database would."""
+
+    def __init__(self, plan: SearchPlan) -> None:
+        self._rows = [{"scope": each.scope, "scope_id": each.scope_id} for each in plan.buckets]
+
+    async def fetch(self, tenant_id: str, statement: str, *args: object) -> Any:
+        return self._rows
+
+
 def known(plan: SearchPlan) -> LargeBuckets:
-    """As if the bucket had been found large before."""
-    large = LargeBuckets()
-    large.note(plan.access.tenant_id, plan, rows=LARGE, coded=LARGE)
-    return large
+    return LargeBuckets(Registered(plan))
 
 
 class Counted:
@@ -207,9 +217,22 @@ class Counted:
         return await self._database.fetch(tenant_id, statement, *args)
 
 
-async def found(runtime: Runtime, plan: SearchPlan, large: LargeBuckets | None) -> list[str]:
+def in_mode(plan: SearchPlan, mode: str) -> SearchPlan:
+    """The same question, compared by its vector alone or its words alone."""
     assert plan.asked is not None
-    hits = await by_all(runtime.database, plan.access.tenant_id, plan, plan.asked, Boosts(), large)
+    if mode == "semantic":
+        return replace(plan, mode=mode, asked=None)
+    if mode == "lexical":
+        return replace(plan, mode=mode, vectors={}, asked=replace(plan.asked, vectors={}))
+    return plan
+
+
+async def found(runtime: Runtime, plan: SearchPlan, large: LargeBuckets | None) -> list[str]:
+    if plan.asked is None:
+        hits = await by_vectors(runtime.database, plan, large)
+    else:
+        tenant_id = plan.access.tenant_id
+        hits = await by_all(runtime.database, tenant_id, plan, plan.asked, Boosts(), large)
     return [hit.ranked.memory_id for hit in hits]
 
 
@@ -317,7 +340,9 @@ class TestWhatIsFound:
 
         assert (await found(runtime, plan, known(plan)))[0] == filled.ids[place]
 
-    @pytest.mark.parametrize(("uncoded", "statements"), [(MOST_UNCODED, 2), (MOST_UNCODED + 1, 3)])
+    @pytest.mark.parametrize(
+        ("uncoded", "statements"), [(LEAST_UNCODED, 2), (LEAST_UNCODED + 1, 3)]
+    )
     async def test_with_many_rows_without_a_code_every_row_is_ranked(
         self, runtime: Runtime, dsn: str, filled: Filled, uncoded: int, statements: int
     ) -> None:
@@ -334,25 +359,121 @@ class TestWhatIsFound:
 
         assert len(database.statements) == statements
 
-    async def test_a_bucket_is_found_large_by_a_search(
+    async def test_a_bucket_is_large_once_housekeeping_has_given_it_codes(
         self, runtime: Runtime, acme: Caller, dsn: str
     ) -> None:
         bucket = Filled(acme, LARGE, sessions=False)
         await bucket.store(dsn)
-        plan, large = bucket.asked(1), LargeBuckets()
-        await found(runtime, plan, large)
-        assert not large.has(acme.tenant_id, plan)
+        plan, now = bucket.asked(1), [0.0]
+        large = LargeBuckets(runtime.database, lambda: now[0])
+        assert not await large.has(plan)
 
         await encode(runtime, acme)
-        exact = await found(runtime, plan, large)
+        now[0] = AGAIN
 
-        assert large.has(acme.tenant_id, plan)
+        assert await large.has(plan)
+        exact = await found(runtime, plan, None)
         chosen = await found(runtime, plan, large)
         assert len(set(exact) & set(chosen)) >= 9
         # No longer, where a row has gone.
         await execute(dsn, "DELETE FROM memories WHERE memory_id = $1", bucket.ids[-1])
         assert len(await found(runtime, plan, large)) == 10
-        assert not large.has(acme.tenant_id, plan)
+        assert not await large.has(plan)
+
+    @pytest.mark.parametrize(
+        "change", ["rows = $2 - 1", "coded_at = NULL, rows = $2"], ids=["small", "refused"]
+    )
+    async def test_a_bucket_without_enough_codes_is_not_large(
+        self, runtime: Runtime, dsn: str, filled: Filled, change: str
+    ) -> None:
+        plan, tenant_id = filled.asked(1), filled.tenant.tenant_id
+        statement = "UPDATE memory_buckets SET {} WHERE tenant_id = $1"
+        await execute(dsn, statement.format("rows = $2"), tenant_id, LARGE)
+        assert await LargeBuckets(runtime.database).has(plan)
+
+        await execute(dsn, statement.format(change), tenant_id, LARGE)
+
+        assert not await LargeBuckets(runtime.database).has(plan)
+
+    @pytest.mark.parametrize(
+        ("mode", "limit", "share"),
+        [
+            ("hybrid", 101, 0.7),
+            ("semantic", 10, 0.95),
+            ("lexical", 10, 0.95),
+            ("lexical", 101, 0.95),
+        ],
+    )
+    async def test_every_mode_and_depth_finds_what_a_search_of_every_row_does(
+        self, runtime: Runtime, filled: Filled, mode: str, limit: int, share: float
+    ) -> None:
+        shares = []
+        for number in range(20):
+            plan = in_mode(filled.asked(number, limit=limit), mode)
+            exact = await found(runtime, plan, None)
+            chosen = await found(runtime, plan, known(plan))
+            assert len(chosen) == len(exact)
+            shares.append(len(set(exact) & set(chosen)) / len(exact))
+
+        assert sum(shares) / len(shares) >= share
+
+    @pytest.mark.parametrize(("one_of", "share"), [(10, 0.95), (2, 0.85)], ids=["few", "many"])
+    async def test_corrections_of_a_context_are_those_of_a_search_of_every_row(
+        self, runtime: Runtime, acme: Caller, dsn: str, *, one_of: int, share: float
+    ) -> None:
+        """Few enough are all candidates, and differ where scores hardly do: the usual cosine is an
+        estimate. Of many those are candidates that are near or have the words.
+        """
+        bucket = Filled(acme, ROWS, sessions=False)
+        types = ["fact" if place % one_of else "correction" for place in range(ROWS)]
+        assert (types.count("correction") <= LEAST_CORRECTIONS) is (one_of == 10)
+        await bucket.store(dsn, memory_type=types.__getitem__)
+        await encode(runtime, acme)
+        shares = []
+        for number in range(10):
+            plan = bucket.asked(number, limit=3, corrections=5)
+            exact, chosen = [
+                {each for each in hits if types[bucket.ids.index(each)] == "correction"}
+                for hits in [await found(runtime, plan, large) for large in (None, known(plan))]
+            ]
+            assert len(exact) >= 5
+            shares.append(len(exact & chosen) / len(exact))
+
+        assert sum(shares) / len(shares) >= share
+
+    async def test_a_context_ranks_candidates(
+        self, runtime: Runtime, dsn: str, filled: Filled
+    ) -> None:
+        """With the buckets that the process knows, and in as many statements as ever."""
+        await execute(
+            dsn, "UPDATE memory_buckets SET rows = $2 WHERE tenant_id = $1",
+            filled.tenant.tenant_id, LARGE,
+        )  # fmt: skip
+        database = Counted(runtime)
+        recalling = RecallService(
+            runtime.database, runtime.search_ranks, None, runtime.embedding_ledger,
+            runtime.processing, LargeBuckets(runtime.database),
+        )  # fmt: skip
+        plan = filled.asked(1)
+        assert plan.asked is not None
+        wanted = Recall(
+            asked=EmbeddedQuery(
+                "tea", plan.asked, QueryVectors({MODEL: plan.vectors[MODEL][None]})
+            ),
+            scopes={"user": "ana"},
+            user_id="ana",
+            agent_id="home",
+            limit=166,
+            corrections=34,
+        )
+
+        recalled = await recalling.recall(
+            Principal(plan.access, "", frozenset(), {}), wanted, database
+        )
+
+        assert len(recalled.found) == 166
+        choosing, _ = database.statements
+        assert "chosen AS MATERIALIZED" in choosing
 
 
 class TestCodes:
@@ -415,14 +536,21 @@ def rows_of(reads: list[dict[str, Any]]) -> float:
 
 
 class TestPlan:
+    @pytest.mark.parametrize(
+        ("mode", "limit"),
+        [("hybrid", 10), ("hybrid", 101), ("semantic", 10), ("lexical", 10), ("lexical", 101)],
+    )
     async def test_the_choice_reads_an_index_and_the_rows_chosen(
-        self, runtime: Runtime, dsn: str, filled: Filled
+        self, runtime: Runtime, dsn: str, filled: Filled, mode: str, limit: int
     ) -> None:
         await execute(dsn, "VACUUM ANALYZE memories")
-        plan = filled.asked(3)
-        assert plan.asked is not None
-        assert may_choose(plan, plan.asked)
-        text, values, _ = candidates_statement(plan, plan.asked)
+        plan = in_mode(filled.asked(3, limit=limit), mode)
+        assert may_choose(plan)
+        text, values = (
+            nearest_statement(plan)
+            if plan.asked is None
+            else candidates_statement(plan, plan.asked)[:2]
+        )
 
         found_plan = nodes(await plan_of(dsn, filled.tenant.tenant_id, text, values))
 
@@ -431,8 +559,31 @@ class TestPlan:
         coded = [node for node in reads if node.get("Index Name") == "memories_idx_coded"]
         assert {node["Node Type"] for node in coded} == {"Index Only Scan"}
         assert rows_of(coded) == pytest.approx(ROWS, abs=1)
-        most = 2 * nearest(ROWS) + USUAL + 2 * LEADING * LONGEST_SESSION
+        wanted = max(nearest(ROWS), PER_HIT * limit)
+        most = 2 * wanted + USUAL + 2 * LEADING * LONGEST_SESSION
+        if plan.asked is None:
+            # Each chosen row, and each hit again.
+            most = wanted + limit
         assert rows_of([node for node in reads if node not in coded]) <= most
+
+    async def test_corrections_have_an_index(
+        self, runtime: Runtime, acme: Caller, dsn: str
+    ) -> None:
+        bucket = Filled(acme, ROWS, sessions=False)
+        types = ["correction" if place % 100 == 3 else "fact" for place in range(ROWS)]
+        await bucket.store(dsn, memory_type=types.__getitem__)
+        await encode(runtime, acme)
+        await execute(dsn, "VACUUM ANALYZE memories")
+        plan = bucket.asked(3, corrections=5)
+        assert plan.asked is not None
+        text, values, _ = candidates_statement(plan, plan.asked)
+
+        found_plan = nodes(await plan_of(dsn, acme.tenant_id, text, values))
+
+        reads = [
+            node for node in found_plan if node.get("Index Name") == "memories_idx_corrections"
+        ]
+        assert rows_of(reads) == types.count("correction")
 
     @pytest.mark.parametrize("dimension", [MINIMUM_DIMENSION])
     async def test_long_codes_are_in_the_other_index(

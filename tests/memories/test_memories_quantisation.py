@@ -119,7 +119,7 @@ async def search(runtime: Runtime, tenant: Caller, vector: np.ndarray, **fields:
     """Hits of a search by vectors, or with `mode` by words too."""
     plan = plan_for(tenant, vector, **fields)
     if plan.mode == "semantic":
-        return await by_vectors(runtime.database, tenant.tenant_id, plan)
+        return await by_vectors(runtime.database, plan)
     asked = parse_query("What does she drink?", NOW)
     asked = replace(asked, vectors=plan.vectors)
     plan = replace(plan, asked=asked)

@@ -86,6 +86,11 @@ CROSS JOIN LATERAL (
 ) AS owned
 """
 
+_BUCKET: Final = """
+INSERT INTO memory_buckets (tenant_id, scope, scope_id, embedding_model, rows, coded_at)
+VALUES ($1, 'user', 'user-0000000', $2, $3, now())
+"""
+
 _VERDICTS: Final = """
 INSERT INTO gate_decisions (tenant_id, decision_id, verdict, codes, event, content, scope, source,
     user_id, agent_id, create_time)
@@ -116,6 +121,7 @@ async def fill_tenant(connection: asyncpg.Connection, tenant_id: str, size: Size
     await connection.execute(
         _MEMORIES, tenant_id, size.memories, size.of_first, WordLlamaEmbedder.name, users
     )
+    await connection.execute(_BUCKET, tenant_id, WordLlamaEmbedder.name, size.of_first)
     await connection.execute(_VERDICTS, tenant_id, size.verdicts)
     if size.messages:
         await connection.execute(_MESSAGES, tenant_id, size.messages)

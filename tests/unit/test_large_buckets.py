@@ -1,5 +1,6 @@
 """Which searches choose candidates, and which buckets a process takes for large."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -9,12 +10,14 @@ import pytest
 
 from app.identity.tenants.access import Access
 from app.language.ranking.query import ParsedQuery, parse_query
+from app.memory.memories.candidates_sql import LEAST_UNCODED, UNCODED_SHARE, complete
 from app.memory.memories.comparison_sql import LEAST_DIMENSION, MINIMUM_DIMENSION, nearest
 from app.memory.memories.large_buckets import (
+    AGAIN,
     DEEPEST,
+    DEEPEST_BY_VECTORS,
     LARGE,
     MOST_KNOWN,
-    MOST_UNCODED,
     MOST_VECTORS,
     LargeBuckets,
     may_choose,
@@ -29,16 +32,18 @@ def asked_for(query: str = "Which tea does she like?", dimension: int = 256) -> 
     return replace(parse_query(query, NOW), vectors={"m": vector})
 
 
-def planned(**fields: Any) -> SearchPlan:
+def planned(asked: ParsedQuery | None = None, **fields: Any) -> SearchPlan:
+    asked = asked or asked_for()
     plan = SearchPlan(
         access=Access("t"),
         buckets=[Bucket("user", "ana", 0.6)],
-        vectors={},
+        vectors=asked.vectors,
         user_id="ana",
         agent_id=None,
         weights=(0.5, 0.3, 0.2),
         limit=10,
         mode="hybrid",
+        asked=asked,
     )
     return replace(plan, **fields)
 
@@ -48,16 +53,15 @@ def planned(**fields: Any) -> SearchPlan:
     [
         {"filters": {"metadata.k": 1}}, {"run_id": "s"}, {"memory_type": "fact"},
         {"memory_types": ("fact",)}, {"tier": "long"}, {"as_of": NOW}, {"known_at": NOW},
-        {"newest": NOW}, {"names": ("ana",)}, {"corrections": 1}, {"threshold": 0.0},
-        {"rerank": False}, {"mode": "lexical"}, {"limit": DEEPEST + 1},
+        {"newest": NOW}, {"names": ("ana",)}, {"threshold": 0.0}, {"limit": DEEPEST + 1},
     ],
     ids=str,
 )  # fmt: skip
 def test_search_that_asks_for_more_than_what_is_near_ranks_every_row(
     fields: dict[str, Any],
 ) -> None:
-    assert may_choose(planned(limit=DEEPEST), asked_for())
-    assert not may_choose(planned(**fields), asked_for())
+    assert may_choose(planned(limit=DEEPEST))
+    assert not may_choose(planned(**fields))
 
 
 @pytest.mark.parametrize(
@@ -70,59 +74,123 @@ def test_search_that_asks_for_more_than_what_is_near_ranks_every_row(
     ],
 )
 def test_candidates_are_chosen_by_short_codes_alone(dimension: int, chooses: bool) -> None:
-    assert may_choose(planned(), asked_for(dimension=dimension)) is chooses
+    assert may_choose(planned(asked_for(dimension=dimension))) is chooses
 
 
 def test_vectors_of_several_models_or_of_nothing_choose_no_candidates() -> None:
     asked = asked_for()
-    assert not may_choose(planned(), replace(asked, vectors={}))
-    assert not may_choose(planned(), replace(asked, vectors=dict.fromkeys("ab", np.ones(256))))
-    assert not may_choose(planned(), replace(asked, vectors={"m": np.zeros(256, np.float32)}))
+    two = dict.fromkeys("ab", np.ones(256))
+    assert not may_choose(planned(replace(asked, vectors={})))
+    assert not may_choose(planned(replace(asked, vectors=two)))
+    assert not may_choose(planned(replace(asked, vectors={"m": np.zeros(256, np.float32)})))
+
+
+def test_search_by_vectors_alone_needs_no_words_and_one_by_words_no_vector() -> None:
+    vectors = asked_for().vectors
+    by_vectors = replace(planned(), asked=None, mode="semantic")
+    assert may_choose(replace(by_vectors, limit=DEEPEST_BY_VECTORS))
+    assert not may_choose(replace(by_vectors, limit=DEEPEST_BY_VECTORS + 1))
+    assert not may_choose(replace(by_vectors, vectors=dict.fromkeys("ab", vectors["m"])))
+    without = replace(asked_for(), vectors={})
+    assert may_choose(planned(without, mode="lexical"))
+    assert not may_choose(planned(replace(asked_for("?!"), vectors={}), mode="lexical"))
 
 
 def test_query_that_names_a_date_or_is_long_or_has_no_words_ranks_every_row() -> None:
-    assert not may_choose(planned(), asked_for("Which tea did she like on 3 May 2026?"))
-    assert not may_choose(planned(), asked_for("?!"))
+    assert not may_choose(planned(asked_for("Which tea did she like on 3 May 2026?")))
+    assert not may_choose(planned(asked_for("?!")))
     for count, chooses in ((6 * MOST_VECTORS, True), (6 * MOST_VECTORS + 1, False)):
         words = " ".join(f"q{chr(97 + number)}k" for number in range(count))
-        assert may_choose(planned(), asked_for(words)) is chooses
+        assert may_choose(planned(asked_for(words))) is chooses
+
+
+class Registry:
+    """What the database says of the large buckets of a tenant, and how often it was asked."""
+
+    def __init__(self, *scope_ids: str) -> None:
+        self.scope_ids = list(scope_ids)
+        self.asked: list[tuple[str, tuple[object, ...]]] = []
+
+    async def fetch(self, tenant_id: str, statement: str, *args: object) -> Sequence[Any]:
+        self.asked.append((tenant_id, args))
+        return [{"scope": "user", "scope_id": scope_id} for scope_id in self.scope_ids]
+
+
+class TestLargeBuckets:
+    async def test_one_large_bucket_of_a_plan_is_enough(self) -> None:
+        registry = Registry("ana")
+        buckets = LargeBuckets(registry)
+        session = Bucket("session", "s", 1.0)
+
+        assert await buckets.has(planned(buckets=[session, Bucket("user", "ana", 0.6)]))
+        assert not await buckets.has(planned(buckets=[session, Bucket("user", "bo", 0.6)]))
+        assert not await buckets.has(planned(buckets=[Bucket("agent", "ana", 0.4)]))
+        # All of a tenant at once.
+        assert registry.asked == [("t", (LARGE, MOST_KNOWN))]
+
+    async def test_database_is_asked_again_after_a_while(self) -> None:
+        registry, now = Registry(), [0.0]
+        buckets = LargeBuckets(registry, lambda: now[0])
+        assert not await buckets.has(planned())
+        registry.scope_ids.append("ana")
+
+        now[0] = AGAIN - 1
+        assert not await buckets.has(planned())
+        now[0] = AGAIN
+        assert await buckets.has(planned())
+        assert len(registry.asked) == 2
+
+    async def test_forgotten_bucket_is_small_until_the_database_is_asked_again(self) -> None:
+        registry, now = Registry("ana", "bo"), [0.0]
+        buckets = LargeBuckets(registry, lambda: now[0])
+        buckets.forget(planned())
+        assert await buckets.has(planned())
+
+        buckets.forget(planned())
+
+        assert not await buckets.has(planned())
+        assert await buckets.has(planned(buckets=[Bucket("user", "bo", 0.6)]))
+        now[0] = AGAIN
+        assert await buckets.has(planned())
+
+    async def test_process_forgets_the_tenant_that_it_noted_first(self) -> None:
+        registry = Registry("ana")
+        buckets = LargeBuckets(registry)
+        for number in range(MOST_KNOWN + 1):
+            await buckets.has(planned(access=Access(f"t{number}")))
+        registry.asked.clear()
+
+        await buckets.has(planned(access=Access("t1")))
+        assert not registry.asked
+        await buckets.has(planned(access=Access("t0")))
+        assert [tenant_id for tenant_id, _ in registry.asked] == ["t0"]
 
 
 @pytest.mark.parametrize(
-    ("rows", "coded", "large"),
+    ("coded", "uncoded", "stands"),
     [
-        (LARGE, LARGE, True),
-        (LARGE, LARGE - 1, False),
-        (LARGE + MOST_UNCODED, LARGE, True),
-        (LARGE + MOST_UNCODED + 1, LARGE, False),
+        (1_500, LEAST_UNCODED, True),
+        (1_500, LEAST_UNCODED + 1, False),
+        (10_000, 10_000 // UNCODED_SHARE, True),
+        (10_000, 10_000 // UNCODED_SHARE + 1, False),
     ],
 )
-def test_bucket_is_large_where_most_of_many_rows_have_codes(
-    rows: int, coded: int, *, large: bool
+def test_candidates_stand_for_a_bucket_where_few_rows_have_no_code(
+    coded: int, uncoded: int, *, stands: bool
 ) -> None:
-    buckets = LargeBuckets()
-    buckets.note("t", planned(), rows=rows, coded=coded)
-    assert buckets.has("t", planned()) is large
-    assert not buckets.has("other", planned())
-    assert not buckets.has("t", planned(buckets=[Bucket("user", "bo", 0.6)]))
-
-    buckets.note("t", planned(), rows=3, coded=0)
-    assert not buckets.has("t", planned())
+    assert complete({"coded": coded, "uncoded": uncoded, "chosen": 100}, 100) is stands
 
 
-def test_process_forgets_the_bucket_that_it_noted_first() -> None:
-    buckets = LargeBuckets()
-    for number in range(MOST_KNOWN + 1):
-        buckets.note(f"t{number}", planned(), rows=LARGE, coded=LARGE)
-
-    assert not buckets.has("t0", planned())
-    assert buckets.has("t1", planned())
-    assert buckets.has(f"t{MOST_KNOWN}", planned())
+@pytest.mark.parametrize(("visible", "stands"), [(50, True), (49, False)])
+def test_candidates_stand_for_a_bucket_where_most_may_be_seen(
+    visible: int, *, stands: bool
+) -> None:
+    assert complete({"coded": 2_000, "uncoded": 0, "chosen": 100}, visible) is stands
 
 
 @pytest.mark.parametrize(
     ("rows", "candidates"),
-    [(0, 80), (2_429, 80), (2_430, 81), (5_999, 199), (6_000, 200), (50_000, 200)],
+    [(0, 80), (1_214, 80), (1_215, 81), (5_999, 399), (6_000, 400), (50_000, 400)],
 )
 def test_larger_bucket_has_more_candidates(rows: int, candidates: int) -> None:
     assert nearest(rows) == candidates

@@ -54,6 +54,8 @@ class BucketStatistics:
     mean_length: float
     usual_cosine: float | None = None
     """The median, where not every row is ranked; None takes it from the rows."""
+    sessions: "BucketStatistics | None" = None
+    """Of each session as one row, where not every row is ranked; None takes them from the rows."""
 
 
 def features_of(ids: Sequence[str], records: Records, packed: PackedQuery) -> Features:

@@ -188,6 +188,8 @@ class _LexicalArm:
         wide_lengths = lengths + index.gather(lengths, boosts.near, boosts.far)
         wide_mean = bucket.mean_length * _mean(wide_lengths) / (_mean(lengths) or 1.0)
         totals = index.totals(lengths)
+        known = bucket.sessions
+        usual = _mean(totals) if known is None else known.mean_length
 
         alone, wide, sessions = (np.zeros_like(each) for each in (lengths, lengths, totals))
         step = max(1, _BLOCK // max(1, len(lengths)))
@@ -195,13 +197,9 @@ class _LexicalArm:
             block = counts[part].astype(np.float32)
             alone += bm25(block, lengths, weights[part], bucket.mean_length)
             whole = index.totals(block)
-            # Of candidates the sessions are those that have the words: they tell no rarity.
-            rare = (
-                weights[part]
-                if bucket.rows > len(lengths)
-                else rarity(np.count_nonzero(whole, axis=1), len(totals)) * emphasis[part]
-            )
-            sessions += bm25(whole, totals, rare, _mean(totals))
+            holders = np.count_nonzero(whole, axis=1) if known is None else known.holders[part]
+            rare = rarity(holders, len(totals) if known is None else known.rows) * emphasis[part]
+            sessions += bm25(whole, totals, rare, usual)
             block += index.gather(block, boosts.near, boosts.far)
             wide += bm25(block, wide_lengths, weights[part], wide_mean)
         return cls(

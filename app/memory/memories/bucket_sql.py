@@ -48,3 +48,11 @@ def valid_at(at: datetime, statement: SearchStatement) -> str:
         AND (memories.expires_at IS NULL OR memories.expires_at > {time})
         AND (memories.valid_from IS NULL OR memories.valid_from <= {time})
         AND (memories.valid_to IS NULL OR memories.valid_to > {time})"""
+
+
+LARGE_BUCKETS: Final = """
+SELECT scope, scope_id FROM memory_buckets
+WHERE tenant_id = tenant.id AND coded_at IS NOT NULL AND rows >= CAST($2 AS int8)
+ORDER BY rows DESC LIMIT CAST($3 AS int8)
+"""
+"""Buckets of at least so many rows that have codes, the largest first."""

@@ -21,6 +21,12 @@ from app.language.ranking.boosts import Boosts
 from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import Records, read_records
 from app.language.text.offload import in_turn
+from app.memory.memories.candidates_sql import (
+    Candidates,
+    candidates_statement,
+    complete,
+    nearest_statement,
+)
 from app.memory.memories.graph_sql import links_of
 from app.memory.memories.hybrid import (
     RankedMemory,
@@ -30,12 +36,7 @@ from app.memory.memories.hybrid import (
     ranked,
     with_exact_cosines,
 )
-from app.memory.memories.large_buckets import (
-    Candidates,
-    LargeBuckets,
-    candidates_statement,
-    may_choose,
-)
+from app.memory.memories.large_buckets import LARGE, LargeBuckets, may_choose
 from app.memory.memories.ranking import RankWeights
 from app.memory.memories.search_sql import (
     SearchPlan,
@@ -50,7 +51,6 @@ from app.memory.memories.timeline_sql import (
     known_statement,
 )
 from app.memory.memories.validity_sql import VALIDITY
-from app.platform.database.engine import Database
 from app.platform.database.joint_reads import HotReads
 from app.platform.observability.metrics import RERANK_SECONDS, RERANKS
 
@@ -68,25 +68,41 @@ class Found:
     rerank: float | None = None
 
 
-async def by_vectors(database: Database, tenant_id: str, plan: SearchPlan) -> list[Found]:
-    """The best memories by similarity, confidence and scope, best first; one statement."""
+async def by_vectors(
+    database: HotReads, plan: SearchPlan, large: LargeBuckets | None = None
+) -> list[Found]:
+    """The best memories by similarity, confidence and scope, best first; one statement.
+
+    Args:
+        database: sends the statement.
+        plan: what is searched for.
+        large: the buckets of which candidates are ranked; none where it is left out.
+
+    """
+    tenant_id = plan.access.tenant_id
+    if large is not None and may_choose(plan) and await large.has(plan):
+        text, values = nearest_statement(plan)
+        rows = await database.fetch(tenant_id, text, *values)
+        if rows and complete(rows[0], rows[0]["visible"]):
+            return [_by_vector(row) for row in rows]
+        large.forget(plan)
     text, values = (search_statement if plan.known_at is None else known_statement)(plan)
-    rows = await database.fetch(tenant_id, text, *values)
-    return [
-        Found(
-            row,
-            RankedMemory(
-                memory_id=row["memory_id"],
-                score=min(row["score"], 1.0),
-                similarity=row["similarity"],
-                lexical=None,
-                relevance=row["similarity"],
-                confidence=row["confidence"],
-                scope_weight=row["scope_weight"],
-            ),
-        )
-        for row in rows
-    ]
+    return [_by_vector(row) for row in await database.fetch(tenant_id, text, *values)]
+
+
+def _by_vector(row: asyncpg.Record) -> Found:
+    return Found(
+        row,
+        RankedMemory(
+            memory_id=row["memory_id"],
+            score=min(row["score"], 1.0),
+            similarity=row["similarity"],
+            lexical=None,
+            relevance=row["similarity"],
+            confidence=row["confidence"],
+            scope_weight=row["scope_weight"],
+        ),
+    )
 
 
 async def by_all(
@@ -116,12 +132,12 @@ async def by_all(
             plan.mode, plan.threshold, plan.rerank, plan.limit, plan.corrections, plan.explain
         ),
     )
-    chooses = large is not None and may_choose(plan, asked)
-    if large is not None and chooses and large.has(tenant_id, plan):
+    if large is not None and may_choose(plan) and await large.has(plan):
         text, values, columns = candidates_statement(plan, asked)
         [seen] = await database.fetch(tenant_id, text, *values)
         some = Candidates.of(seen, read_records(seen["records"], columns), asked)
-        large.note(tenant_id, plan, rows=some.rows, coded=some.coded)
+        if some.coded < LARGE or not some.complete:
+            large.forget(plan)
         if some.complete:
             how = replace(how, statistics=some.statistics)
             return await _shown(database, tenant_id, plan, ranked(some.ids, some.records, how))
@@ -130,8 +146,6 @@ async def by_all(
     [seen] = await database.fetch(tenant_id, text, *values)
     ids: Sequence[str] = seen["ids"] or ()
     records = read_records(seen["records"], columns)
-    if large is not None and chooses:
-        large.note(tenant_id, plan, rows=len(ids), coded=seen["coded"])
     if plan.names:
         how = replace(how, links=links_of(seen["links"], len(ids)))
     work = asked.products(len(ids))
@@ -224,12 +238,19 @@ def _by_rerank(found: Found) -> float:
     return -(found.rerank or 0.0)
 
 
+_NOT_SHOWN: Final = (
+    "looked_at", "scope_weight", "exact", "exact_ranked", "fits",
+    "visible", "coded", "uncoded", "chosen",
+)  # fmt: skip
+"""What statements say of a row for ourselves."""
+
+
 def hit(found: Found, weights: RankWeights, *, compared: bool, explain: bool) -> dict[str, Any]:
     """A hit as `search_schemas.Hit` shows it; without a similarity where none was asked for."""
     ranking = found.ranked
     similarity = ranking.similarity if compared else None
     shown: dict[str, Any] = dict(found.row)
-    for name in ("looked_at", "scope_weight", "exact", "exact_ranked", "fits"):
+    for name in _NOT_SHOWN:
         shown.pop(name, None)
     shown["score"] = shown_score(ranking.score)
     shown["similarity"] = similarity

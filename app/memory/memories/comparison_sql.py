@@ -24,8 +24,8 @@ LEAST_DIMENSION: Final = 128
 (`large_buckets.py`)."""
 
 FEWEST: Final = 80
-MOST: Final = 200
-ROWS_PER_CANDIDATE: Final = 30
+MOST: Final = 400
+ROWS_PER_CANDIDATE: Final = 15
 """How many of the nearest by a short code are candidates: one of so many rows, within bounds."""
 
 MOST_TERMS: Final = 128

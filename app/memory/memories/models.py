@@ -115,6 +115,14 @@ class Memory(TenantOwned, Timed, Searched, Base):
             "scope",
             postgresql_where=text("status = 'active' AND COALESCE(length(code), 768) >= 768"),
         ),
+        # The few that a context shows whatever their rank.
+        Index(
+            "memories_idx_corrections",
+            "tenant_id",
+            "scope_id",
+            "scope",
+            postgresql_where=text("status = 'active' AND memory_type = 'correction'"),
+        ),
         # One statement once: two simultaneous saves of one text cannot both win.
         Index(
             "memories_uk_content_hash",

@@ -23,6 +23,7 @@ from app.memory.memories.candidate_search import (
     newer_first,
 )
 from app.memory.memories.conflict_sql import COMPUTED
+from app.memory.memories.large_buckets import LargeBuckets
 from app.memory.memories.processors import after_search
 from app.memory.memories.ranking import RankWeights
 from app.memory.memories.search_service import SearchRanks
@@ -109,12 +110,14 @@ class RecallService:
         reranker: Reranker | None,
         spending: Spending,
         processing: Processing,
+        large: LargeBuckets,
     ) -> None:
         self._database = database
         self._ranks = ranks
         self._reranker = reranker
         self._spending = spending
         self._processing = processing
+        self._large = large
 
     async def recall(
         self, principal: Principal, wanted: Recall, reads: HotReads | None = None
@@ -138,7 +141,7 @@ class RecallService:
             return RecallResult(self._ranks.weights)
         plan = self._plan(principal, wanted)
         if wanted.asked is None:
-            recalled = RecallResult(BY_CONFIDENCE, await self._surest(principal, plan, wanted))
+            recalled = RecallResult(BY_CONFIDENCE, await self._surest(plan, wanted))
         else:
             reads = reads or self._database
             recalled = await self._by_query(principal, plan, wanted.asked, wanted, reads)
@@ -171,7 +174,7 @@ class RecallService:
             limit=max(wanted.limit, RERANK_CANDIDATES) if reranker else wanted.limit,
             dense_share=share,
         )
-        found = await by_all(reads, principal.tenant_id, plan, asked, boosts)
+        found = await by_all(reads, principal.tenant_id, plan, asked, boosts, self._large)
         judged = False
         if reranker is not None and found:
             counted = CountedReranker(reranker, self._spending, principal.tenant_id)
@@ -185,16 +188,12 @@ class RecallService:
             reranker.name if reranker is not None and judged else None,
         )
 
-    async def _surest(
-        self, principal: Principal, plan: SearchPlan, wanted: Recall
-    ) -> Sequence[Found]:
+    async def _surest(self, plan: SearchPlan, wanted: Recall) -> Sequence[Found]:
         """By confidence, the last changed first where that is equal."""
         plans = [plan]
         if wanted.corrections and (not wanted.memory_types or CORRECTION in wanted.memory_types):
             plans.append(replace(plan, memory_types=(CORRECTION,), limit=wanted.corrections))
-        lists = await asyncio.gather(
-            *(by_vectors(self._database, principal.tenant_id, each) for each in plans)
-        )
+        lists = await asyncio.gather(*(by_vectors(self._database, each) for each in plans))
         known = {hit.ranked.memory_id: hit for found in lists for hit in found}
         return list(known.values())
 

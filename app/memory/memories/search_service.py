@@ -122,6 +122,7 @@ class SearchService:
         processing: Processing,
         counter: TokenCounter,
         activity: Activity,
+        large: LargeBuckets,
     ) -> None:
         self._database = database
         self._embedders = embedders
@@ -135,7 +136,7 @@ class SearchService:
         self._processing = processing
         self._counter = counter
         self._activity = activity
-        self._large = LargeBuckets()
+        self._large = large
 
     async def search(
         self, principal: Principal, body: SearchRequest, *, around: bool = False
@@ -259,7 +260,7 @@ class SearchService:
         self, principal: Principal, plan: SearchPlan, body: SearchRequest
     ) -> list[Found]:
         if plan.asked is None:
-            return await by_vectors(self._database, principal.tenant_id, plan)
+            return await by_vectors(self._database, plan, self._large)
         share = plan.dense_share
         boosts = self._weighed(body).with_dense(latin=share.latin, cjk=share.cjk)
         return await by_all(

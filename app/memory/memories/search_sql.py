@@ -173,8 +173,16 @@ def waiting_statement(plan: SearchPlan) -> tuple[str, list[object]]:
     return waiting(plan, statement, current_source(plan, statement)), statement.values
 
 
-def ranked(plan: SearchPlan, statement: SearchStatement, source: Source) -> str:
-    """The text of a search in `source`."""
+def ranked(
+    plan: SearchPlan, statement: SearchStatement, source: Source, *, beside: Sequence[str] = ()
+) -> str:
+    """The text of a search in `source`.
+
+    Args:
+        plan, statement, source: what is asked, and of what.
+        beside: further columns of a hit; `visible`, how many rows `source` has, is one then.
+
+    """
     formula = _formula(plan, statement)
     kept = (
         f"WHERE candidate.similarity >= {statement.bind(plan.threshold, 'float8')}"
@@ -187,10 +195,12 @@ def ranked(plan: SearchPlan, statement: SearchStatement, source: Source) -> str:
     # The few that are left are fetched by their ctid.
     # OFFSET 0 is a fence: the distance is computed once per row, not once per mention, and
     # the fetching is never turned into a scan of the table.
+    counted = ", count(*) OVER () AS visible" if beside else ""
+    more = "".join(f", {column}" for column in ("best.visible", *beside)) if beside else ""
     return f"""
-    SELECT {columns}, {LOOKED_AT}, best.scope_weight, best.similarity, best.score
+    SELECT {columns}, {LOOKED_AT}, best.scope_weight, best.similarity, best.score{more}
     FROM (
-        SELECT candidate.*, {formula.format(row="candidate")} AS score
+        SELECT candidate.*, {formula.format(row="candidate")} AS score{counted}
         FROM ({_compared(plan, statement, source, formula)}
             OFFSET 0
         ) AS candidate
@@ -280,16 +290,12 @@ def features(
     more = list(beside)
     if plan.names:
         more.append(f"{linked(_named(plan), statement)} AS links")
-    coded = ""
-    if source.code is not None:
-        coded = f", {source.code} IS NOT NULL AS coded"
-        more.append("count(*) FILTER (WHERE seen.coded) AS coded")
     return (
         f"""
     SELECT array_agg(seen.memory_id) FILTER (WHERE seen.record IS NOT NULL) AS ids,
         string_agg(seen.record, '') AS records{"".join(f", {column}" for column in more)}
     FROM (
-        SELECT memories.memory_id, {record_sql(columns)} AS record{coded} {source.rows} OFFSET 0
+        SELECT memories.memory_id, {record_sql(columns)} AS record {source.rows} OFFSET 0
     ) AS seen
     """,
         statement.values,
