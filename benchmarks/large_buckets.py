@@ -167,6 +167,7 @@ async def opened(
             "VALUES ($1, $2, $3, $4)",
             TENANT, SESSION, USER, AGENT,
         )  # fmt: skip
+        await owner.execute("ANALYZE memories")
         async with open_runtime(Settings(_env_file=None), cluster.dsn) as runtime:
             results = await QuantisationService(runtime.database, CODED_FROM).run(TENANT)
             print([(each.task, each.rows, each.recall) for each in results], file=sys.stderr)
