@@ -1,4 +1,4 @@
-"""The services behind the doors for other products, by their class."""
+"""The services of integrations with other products, by their class."""
 
 from collections.abc import Mapping
 from types import MappingProxyType

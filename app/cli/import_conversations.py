@@ -1,12 +1,13 @@
 """kemem import-conversations: what was said elsewhere, with its dates, into sessions."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 from typing import Annotated, Any, Final
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo, available_timezones
 
 import typer
 from pydantic import TypeAdapter
@@ -76,14 +77,15 @@ LimitOption = Annotated[
 def _zone(name: str) -> tzinfo | None:
     """Raises typer.BadParameter."""
     try:
-        if name[:1] in {"+", "-"}:
+        if re.fullmatch(r"[+-]\d\d(:?\d\d)?", name):
             return datetime.fromisoformat(f"2000-01-01T00:00{name}").tzinfo
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError) as error:
-        raise typer.BadParameter(
-            f"{name!r} is no time zone that this machine knows; give one like Asia/Shanghai or "
-            "+08:00."
-        ) from error
+        if name in available_timezones():
+            return ZoneInfo(name)
+    except ValueError:
+        pass
+    raise typer.BadParameter(
+        f"{name!r} is no time zone that this machine knows; give one like Asia/Shanghai or +08:00."
+    )
 
 
 ZoneOption = Annotated[

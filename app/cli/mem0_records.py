@@ -68,7 +68,7 @@ def _with_speaker(item: Mapping[str, Any]) -> Any:
     """The metadata of an answer, with who said it, which answers have beside it."""
     speaker = {name: item[name] for name in ("role", "actor_id") if item.get(name)}
     metadata = item.get("metadata") or {}
-    return {**metadata, **speaker} if isinstance(metadata, Mapping) else metadata
+    return {**speaker, **metadata} if isinstance(metadata, Mapping) else metadata
 
 
 def from_payload(

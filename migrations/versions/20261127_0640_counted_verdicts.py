@@ -7,8 +7,7 @@ Create Date: 2026-11-27 06:40:00+00:00
 An index by time that holds all that statistics count of a verdict takes the place of one that has
 the time alone. Built beside writers; what fails is run again from its beginning.
 
-Codes of an imported verdict had no limit, and an index row has: longer ones are cut. `reasons`
-has them still.
+Codes of an imported verdict had no limit, and an index row has: longer ones are cut.
 """
 
 from alembic import op

@@ -234,6 +234,8 @@ def test_what_the_service_refuses_is_told_and_the_rest_imported(
         (["--time-zone", "Middle/Earth"], 2, "--time-zone"),
         (["--time-zone", "../zone"], 2, "--time-zone"),
         (["--time-zone", "+25:00"], 2, "--time-zone"),
+        (["--time-zone", "+00:00:00.5"], 2, "--time-zone"),
+        (["--time-zone", "posixrules"], 2, "--time-zone"),
     ],
 )
 def test_options_that_cannot_be_are_refused(

@@ -11,7 +11,7 @@ from uuid import UUID, uuid4
 
 import asyncpg
 import pytest
-from fastapi import FastAPI, Request
+from fastapi import FastAPI, HTTPException, Request
 from fastapi.responses import JSONResponse
 from httpx import AsyncClient
 from typer.testing import CliRunner, Result
@@ -361,12 +361,14 @@ def mem0_api(
     *,
     skipped: int = 0,
     uncounted: int = 0,
+    counts: bool = True,
 ) -> FastAPI:
     """The routes of mem0's API that an import reads, over some memories, two on a page.
 
     Args:
         skipped: memories that are counted and on no page.
         uncounted: entities that are counted and on no page.
+        counts: it takes the filter that counts all memories.
 
     """
     api = FastAPI()
@@ -394,6 +396,8 @@ def mem0_api(
     async def _memories(request: Request, page: int) -> dict[str, Any]:
         filters = (await request.json())["filters"]
         if "OR" in filters:
+            if not counts:
+                raise HTTPException(400)
             return {"count": len(memories), "results": memories[:1], "next": "more"}
         shown = [one for one in memories if all(one.get(n) == v for n, v in filters.items())]
         at = 2 * (page - 1)
@@ -474,6 +478,23 @@ class TestApi:
 
         assert (told(result)["memories"], told(result)["missed"]) == (1, missing)
         assert ("Warning" in result.stderr) == bool(missing)
+
+    async def test_an_api_that_cannot_count_is_read_all_the_same(
+        self, run: Run, client: AsyncClient
+    ) -> None:
+        """What the answer has beside the metadata does not replace what is in it."""
+        memory_id = str(uuid4())
+        memory = {
+            "id": memory_id, "memory": "A fact.", "user_id": "ana", "created_at": AT,
+            "updated_at": AT, "role": "user", "actor_id": "a1", "metadata": {"role": "customer"},
+        }  # fmt: skip
+        async with listening(mem0_api([memory], {}, counts=False)) as port:
+            source = ("--mem0-key", "m0-key", "--mem0-url", f"http://127.0.0.1:{port}")
+            done = told(await run(*source, "--no-api-history"))
+
+        assert done["inserted"]["memory"] == 1
+        found = await stored(client, memory_id)
+        assert found["metadata"] == {"role": "customer", "actor_id": "a1"}
 
     async def test_a_refused_key_is_told(self, run: Run) -> None:
         async with listening(mem0_api([], {})) as port:

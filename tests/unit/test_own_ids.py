@@ -54,7 +54,9 @@ def test_key_of_both_chooses_under_the_user() -> None:
     assert own_prefix("ana", "support") == "ana:"
 
 
-@pytest.mark.parametrize("name", ["张三", "José", "山田 太郎", "-ana", "a b", "x" * LONGEST])
+@pytest.mark.parametrize(
+    "name", ["张三", "José", "山田 太郎", "-ana", "a b", "x" * 28, "x" * LONGEST]
+)
 def test_name_that_not_every_id_can_hold_has_a_hash_as_a_second_prefix(name: str) -> None:
     named = own_prefix(name, None)
     assert named is not None
@@ -73,7 +75,8 @@ def test_name_that_not_every_id_can_hold_has_a_hash_as_a_second_prefix(name: str
 
 
 def test_prefix_of_a_plain_name_has_no_second_form() -> None:
-    longest = "x" * (LONGEST - 2)
+    longest = "x" * 27
+    assert len(longest) + len(":") + len(str(UUID(int=0))) == LONGEST
     assert plain_prefix("ana:") == "ana:"
     assert plain_prefix(f"{longest}:") == f"{longest}:"
     assert plain_prefix(f"{longest}x:") != f"{longest}x:"

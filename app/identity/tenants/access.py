@@ -14,6 +14,7 @@ from app.errors import IdNotAllowedError
 from app.platform.values.ids import LONGEST, PLAIN
 
 _REST = re.compile(r"[^:~]+")
+_UUID_LENGTH: Final = 36
 _HASH_DIGITS: Final = 24
 """With the two characters around it the hash leaves room for a UUID."""
 
@@ -83,11 +84,11 @@ def own_prefix(user_id: str | None, agent_id: str | None) -> str | None:
 def plain_prefix(named: str) -> str:
     """A prefix of the same key under which every kind of id can be chosen.
 
-    It is `named` itself if that is ASCII and leaves room behind it; else a hash of it, the same at
-    all times. A hash ends with `=`, and nothing behind any prefix has `:` or `~`: an id is under
-    one of the two forms at most, so that the hash of one key is no prefix of another.
+    It is `named` itself if that is ASCII and leaves room for a UUID behind it; else a hash of it,
+    the same at all times. A hash ends with `=`, and nothing behind any prefix has `:` or `~`: an
+    id is under one of the two forms at most, so that the hash of one key is no prefix of another.
     """
-    if PLAIN.fullmatch(named) and len(named) < LONGEST:
+    if PLAIN.fullmatch(named) and len(named) + _UUID_LENGTH <= LONGEST:
         return named
     return f"u{sha256(named.encode()).hexdigest()[:_HASH_DIGITS]}="
 

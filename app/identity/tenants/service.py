@@ -221,7 +221,8 @@ class TenantService:
         expected: int | None = None,
         actor: Principal | None = None,
     ) -> TenantRead:
-        """The changed tenant. Work that waits for its quota looks at once whether it still must.
+        """The changed tenant. Work that waits for its quota goes on, or waits again, at once
+        when that has changed.
 
         Args:
             expected: the version it must have.
@@ -240,8 +241,10 @@ class TenantService:
             changes["status"] = int(changes["status"] == "enabled")
         await self._check_config(changes.get("config", {}))
         async with self._work.write(tenant_id, while_disabled=True) as unit:
-            tenant = await TenantRepository(unit.db, tenant_id).patch(changes, expected=expected)
-            if "config" in changes:
+            repository = TenantRepository(unit.db, tenant_id)
+            before = (await repository.get(lock=True)).config
+            tenant = await repository.patch(changes, expected=expected)
+            if any(before.get(name) != tenant.config.get(name) for name in QUOTAS):
                 await JobRepository(unit.db, tenant_id).hasten_deferred(QUOTAS)
             return TenantRead.model_validate(tenant)
 

@@ -1,4 +1,4 @@
-"""What only a door for desktops refuses."""
+"""What only the MCP server refuses."""
 
 from app.errors import ForbiddenError, NotFoundError
 

@@ -152,6 +152,20 @@ RETURNING pg_notify('{CHANNEL}', '')
 """Makes pending jobs due at once; it waits for nobody who changes one."""
 
 
+HASTEN_DEFERRED = f"""
+WITH deferred AS MATERIALIZED (
+    SELECT job_id FROM jobs
+    WHERE tenant_id = $1 AND deferred_reason = ANY(CAST($2 AS text[])) AND status = 'pending'
+    ORDER BY kind, key FOR UPDATE
+)
+UPDATE jobs SET due_at = least(due_at, CAST($3 AS timestamptz))
+WHERE tenant_id = $1 AND job_id IN (SELECT job_id FROM deferred) AND status = 'pending'
+RETURNING pg_notify('{CHANNEL}', '')
+"""
+"""Makes the pending jobs due that were put off for one of these reasons. Jobs are locked in the
+order in which ORDER locks them."""
+
+
 def parameters_of(order: Order, tenant_id: str, job_id: str) -> list[object]:
     """The parameters of ORDER, and all but the time of POSTPONE."""
     return [

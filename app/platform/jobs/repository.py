@@ -29,6 +29,7 @@ from app.platform.jobs.ordering_sql import (
     FINISH,
     FREE_LANE,
     HASTEN,
+    HASTEN_DEFERRED,
     ORDER,
     PASS_PLACE_ON,
     POSTPONE,
@@ -114,10 +115,13 @@ class JobRepository:
         return list(await self._db.scalars(statement.order_by(Job.due_at).limit(most)))
 
     async def hasten_deferred(self, reasons: Collection[str]) -> None:
-        """Hasten the pending jobs that wait for one of these reasons."""
-        mine = Job.tenant_id == self._tenant_id, Job.status == "pending"
-        waiting = select(Job.job_id).where(*mine, Job.deferred_reason.in_(reasons))
-        await self.hasten(list(await self._db.scalars(waiting)))
+        """Make the pending jobs due that wait for one of these reasons, those too that somebody
+        changes meanwhile.
+        """
+        driver = await driver_of(self._db)
+        await driver.execute(
+            HASTEN_DEFERRED, self._tenant_id, list(reasons), await clock_of(self._db)
+        )
 
     async def hasten(self, job_ids: Sequence[str]) -> None:
         """Make pending jobs due at once, but those that somebody else changes meanwhile."""

@@ -2,7 +2,7 @@
 
 An offset shifts under the reader when a row is inserted before it, so a client would see a
 row twice or not at all. A cursor names the last row already seen, and the list it is of: tenant,
-acting user, path and filters of the request. The door notes them for every request, so that no
+acting user, path and filters of the request. They are noted for every request, so that no
 service can forget to.
 """
 

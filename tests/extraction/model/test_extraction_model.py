@@ -676,13 +676,15 @@ class TestLimits:
     async def test_what_waits_for_a_quota_goes_on_when_it_is_raised(
         self, client, worker, chat, dsn, model_runtime
     ):
-        """One that is still used up is looked at, and the work waits for midnight again."""
+        """Another change wakes nothing. A limit that is still used up is looked at, and the work
+        waits for midnight again.
+        """
         chat.otherwise = by_question(
             memories=extracts(everything), decisions=decides(lambda *_: {"event": "ADD"})
         )
 
-        async def limit(calls: int) -> None:
-            patch = TenantPatch(config={"daily_calls": calls})
+        async def limit(calls: int, **others: Any) -> None:
+            patch = TenantPatch(config={"daily_calls": calls} | others)
             await tenants(model_runtime).patch(client.tenant_id, patch)
 
         await limit(1)
@@ -690,7 +692,9 @@ class TestLimits:
         await append(client, "talk", "The user has two dogs.", REPLY)
         await due(dsn, client.tenant_id)
         first = await deferred(client)
-        await limit(1)
+        await limit(1, extraction_prompt="Be brief.")
+        assert (await deferred(client))["due_at"] == first["due_at"]
+        await limit(1, daily_tokens=1_000_000)
         async with asyncio.timeout(PATIENCE):
             while True:
                 again = await deferred(client)
