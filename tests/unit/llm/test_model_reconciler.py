@@ -47,7 +47,7 @@ async def decide(
 def test_reconciler_says_who_it_is(reconciler: ModelReconciler):
     assert reconciler.name == "openai/local-model"
     assert reconciler.model == "local-model"
-    assert reconciler.prompt_version == "reconcile/8"
+    assert reconciler.prompt_version == "reconcile/9"
 
 
 async def test_all_questions_with_neighbours_are_one_call(
