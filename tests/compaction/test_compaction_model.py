@@ -392,7 +392,7 @@ class TestCosts:
         await client.post("/sessions/talk/compact", json={})
 
         [row] = await used(client)
-        assert (row["calls"], row["failures"]) == (3, 1)
+        assert (row["calls"], row["failures"]) == (2, 1)
 
     async def test_keyless_summariser_costs_nothing(self, client, chat, dsn, owner):
         async with service(dsn) as app, client_of(app, owner.key) as keyless:
