@@ -15,6 +15,7 @@ from app.platform.jobs.errors import DeferJobError, GiveUpJobError
 from app.platform.jobs.failures import (
     JITTER,
     LONGEST_ASKED,
+    LONGEST_JITTER,
     LONGEST_WAIT,
     QUOTA_WAITS,
     RETRY,
@@ -116,6 +117,23 @@ def test_what_the_provider_asks_for_wins(asked: object) -> None:
     assert judged(DownError(retry_after=asked), attempts=5).wait == 7 * SECOND
     verdict = judged(DownError("rate_limited", asked))
     assert (verdict.wait, verdict.outcome, verdict.counts) == (7 * SECOND, "defer", False)
+
+
+@pytest.mark.parametrize(
+    ("asked", "most"),
+    [(7, 1.4), (299, 59.8), (300, 60), (301, 60), (86_400, 60), (90_000, 60)],
+)
+def test_jobs_that_were_told_to_wait_come_back_apart_and_none_earlier(
+    asked: float, most: float
+) -> None:
+    told = min(asked * SECOND, LONGEST_ASKED)
+    for reason in ("rate_limited", None):
+        waits = [
+            judged(DownError(reason, asked), spread=spread).wait for spread in (0, 0.25, 0.5, 1)
+        ]
+        assert waits[0] == told
+        assert waits == sorted(set(waits))
+        assert waits[-1] == told + most * SECOND <= told + LONGEST_JITTER
 
 
 @pytest.mark.parametrize("asked", [0, -3, None, "soon", timedelta(0)])

@@ -13,6 +13,8 @@ LONGEST_ASKED = timedelta(days=1)
 """Longest wait that a provider may ask for; a longer one would look like a lost job."""
 
 JITTER = 0.2
+LONGEST_JITTER = timedelta(minutes=1)
+"""Longest time that is added to what a provider asks for."""
 
 RETRY = "retry"
 """Reason of a job that waits after a failure."""
@@ -67,7 +69,7 @@ def judge(error: BaseException, *, attempts: int, max_attempts: int, spread: flo
     Args:
         attempts: how many were begun, this one included.
         spread: 0 to 1, shortens a wait by up to a fifth, so that jobs that failed together are not
-            retried together.
+            retried together; one that the provider asked for becomes longer instead.
 
     """
     match error:
@@ -78,7 +80,7 @@ def judge(error: BaseException, *, attempts: int, max_attempts: int, spread: flo
         case UnavailableError() | TooManyRequestsError():
             reason = _quota_reason(error)
             if reason is not None:
-                wait = _asked(error) or _spread(QUOTA_WAITS[reason], spread)
+                wait = _asked(error, spread) or _spread(QUOTA_WAITS[reason], spread)
                 return Verdict("defer", error.code, error.detail, wait=wait, reason=reason)
             code, detail = error.code, error.detail
         case DomainError():
@@ -96,7 +98,7 @@ def judge(error: BaseException, *, attempts: int, max_attempts: int, spread: flo
     passing = isinstance(error, UnavailableError) and error.is_passing
     if attempts >= max_attempts and not passing:
         return Verdict("dead", code, detail)
-    wait = _asked(error) or back_off(attempts, spread)
+    wait = _asked(error, spread) or back_off(attempts, spread)
     outcome: Literal["retry", "defer"] = "retry" if attempts < max_attempts else "defer"
     return Verdict(outcome, code, detail, wait=wait, reason=RETRY)
 
@@ -118,13 +120,14 @@ def _quota_reason(error: DomainError) -> str | None:
     return None
 
 
-def _asked(error: BaseException) -> timedelta | None:
-    """How long the provider asked to wait; None when it did not."""
+def _asked(error: BaseException, spread: float) -> timedelta | None:
+    """How long the provider asked to wait, and never less; None when it did not."""
     asked = getattr(error, "retry_after", None)
     if asked is None and isinstance(error, DomainError):
         asked = error.members.get("retry_after")
     if isinstance(asked, int | float) and asked > 0:
         asked = timedelta(seconds=min(asked, LONGEST_ASKED.total_seconds()))
     if isinstance(asked, timedelta) and asked > timedelta(0):
-        return min(asked, LONGEST_ASKED)
+        asked = min(asked, LONGEST_ASKED)
+        return asked + spread * min(asked * JITTER, LONGEST_JITTER)
     return None
