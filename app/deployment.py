@@ -27,6 +27,7 @@ from app.language.llm.model_catalogue import (
     SummariserCatalogue,
     installed_extractors,
 )
+from app.language.llm.openai_client import LONGEST_WAIT
 from app.language.llm.reranker import Reranker
 from app.language.llm.reranker_catalogue import connect_reranker
 from app.language.ranking.boosts import Boosts, InvalidWeightsError, parsed_weights
@@ -105,6 +106,10 @@ RERANK_TIMEOUT: Final = timedelta(seconds=2)
 """Who searches waits no longer: the order stays as it was."""
 
 
+COMMAND_WAIT: Final = timedelta(minutes=1)
+"""For which an endpoint may ask within a call of a command, which has no queue to wait in."""
+
+
 @dataclass(frozen=True, slots=True)
 class Providers:
     """Whoever answers outside of the database."""
@@ -117,19 +122,21 @@ class Providers:
 
 
 @asynccontextmanager
-async def open_providers(settings: Settings) -> AsyncIterator[Providers]:
+async def open_providers(
+    settings: Settings, *, longest_wait: timedelta = LONGEST_WAIT
+) -> AsyncIterator[Providers]:
     """All of them. Raises ConfigurationError."""
     async with (
-        open_catalogue(settings) as catalogue,
-        open_models(settings) as models,
-        open_summarisers(settings) as summarisers,
-        open_profilers(settings) as profilers,
+        open_catalogue(settings, longest_wait=longest_wait) as catalogue,
+        open_models(settings, longest_wait=longest_wait) as models,
+        open_summarisers(settings, longest_wait=longest_wait) as summarisers,
+        open_profilers(settings, longest_wait=longest_wait) as profilers,
         open_reranker(settings) as reranker,
     ):
         yield Providers(catalogue, models, summarisers, profilers, reranker)
 
 
-def _endpoint(settings: Settings) -> OpenAIParameters | None:
+def _endpoint(settings: Settings, longest_wait: timedelta) -> OpenAIParameters | None:
     if not (settings.openai_api_key or settings.openai_base_url):
         return None
     key = settings.openai_api_key
@@ -138,14 +145,19 @@ def _endpoint(settings: Settings) -> OpenAIParameters | None:
         base_url=settings.openai_base_url,
         timeout=timedelta(seconds=settings.model_timeout_seconds),
         max_retries=settings.model_retries,
+        longest_wait=longest_wait,
     )
 
 
 @asynccontextmanager
-async def open_catalogue(settings: Settings) -> AsyncIterator[EmbedderCatalogue]:
+async def open_catalogue(
+    settings: Settings, *, longest_wait: timedelta = LONGEST_WAIT
+) -> AsyncIterator[EmbedderCatalogue]:
     """The embedders of the deployment. Raises ConfigurationError."""
     catalogue = await EmbedderCatalogue.open(
-        settings.embedding_model, openai=_endpoint(settings), dimension=settings.embedding_dim
+        settings.embedding_model,
+        openai=_endpoint(settings, longest_wait),
+        dimension=settings.embedding_dim,
     )
     try:
         yield catalogue
@@ -154,12 +166,14 @@ async def open_catalogue(settings: Settings) -> AsyncIterator[EmbedderCatalogue]
 
 
 @asynccontextmanager
-async def open_models(settings: Settings) -> AsyncIterator[ModelCatalogue]:
+async def open_models(
+    settings: Settings, *, longest_wait: timedelta = LONGEST_WAIT
+) -> AsyncIterator[ModelCatalogue]:
     """What extracts and reconciles in the deployment. Raises ConfigurationError."""
     models = ModelCatalogue(
         settings.extraction_model,
         rules=ExtractionModel(RulesExtractor(), RulesReconciler()),
-        openai=_endpoint(settings),
+        openai=_endpoint(settings, longest_wait),
         plugins=installed_extractors(),
     )
     try:
@@ -169,9 +183,13 @@ async def open_models(settings: Settings) -> AsyncIterator[ModelCatalogue]:
 
 
 @asynccontextmanager
-async def open_summarisers(settings: Settings) -> AsyncIterator[SummariserCatalogue]:
+async def open_summarisers(
+    settings: Settings, *, longest_wait: timedelta = LONGEST_WAIT
+) -> AsyncIterator[SummariserCatalogue]:
     """What writes summaries in the deployment. Raises ConfigurationError."""
-    summarisers = SummariserCatalogue(settings.summary_model, openai=_endpoint(settings))
+    summarisers = SummariserCatalogue(
+        settings.summary_model, openai=_endpoint(settings, longest_wait)
+    )
     try:
         yield summarisers
     finally:
@@ -179,13 +197,15 @@ async def open_summarisers(settings: Settings) -> AsyncIterator[SummariserCatalo
 
 
 @asynccontextmanager
-async def open_profilers(settings: Settings) -> AsyncIterator[ProfilerCatalogue]:
+async def open_profilers(
+    settings: Settings, *, longest_wait: timedelta = LONGEST_WAIT
+) -> AsyncIterator[ProfilerCatalogue]:
     """What derives profiles in the deployment: the model that reads conversations, if one does."""
     reader = settings.extraction_model
     profilers = ProfilerCatalogue(
         reader if reader.startswith("openai/") else RULES,
         rules=RulesProfiler(),
-        openai=_endpoint(settings),
+        openai=_endpoint(settings, longest_wait),
     )
     try:
         yield profilers
@@ -197,7 +217,9 @@ NO_MODEL: Final = "none"
 
 
 @asynccontextmanager
-async def open_chats(settings: Settings) -> AsyncIterator[ChatCatalogue[ChatModel | None]]:
+async def open_chats(
+    settings: Settings, *, longest_wait: timedelta = LONGEST_WAIT
+) -> AsyncIterator[ChatCatalogue[ChatModel | None]]:
     """The models of the deployment's endpoint as they are; `none` is None."""
     chats = ChatCatalogue[ChatModel | None](
         NO_MODEL,
@@ -205,7 +227,7 @@ async def open_chats(settings: Settings) -> AsyncIterator[ChatCatalogue[ChatMode
         keyless_handle=NO_MODEL,
         keyless=None,
         make=lambda chat: chat,
-        openai=_endpoint(settings),
+        openai=_endpoint(settings, longest_wait),
     )
     try:
         yield chats

@@ -9,7 +9,7 @@ import typer
 from app.cli.opening import open_console_database, run
 from app.cli.options import DataDirOption, settings_with, with_kept_key
 from app.console import REFUSED, err, print_table, progress
-from app.deployment import open_catalogue, stripped_tags
+from app.deployment import COMMAND_WAIT, open_catalogue, stripped_tags
 from app.errors import ConfigurationError, DomainError
 from app.governance.operations.housekeeping import Housekeeping
 from app.governance.operations.repository import Retention
@@ -184,7 +184,7 @@ def reembed_command(
 async def _reembed(settings: Settings, tenant: str | None, *, batch: int, dry_run: bool) -> None:
     async with (
         open_console_database(settings) as database,
-        open_catalogue(settings) as catalogue,
+        open_catalogue(settings, longest_wait=COMMAND_WAIT) as catalogue,
     ):
         tags = stripped_tags(settings)
         service = ReembedService(database, catalogue, EmbeddingLedger(database), tags, OTHERS)

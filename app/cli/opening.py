@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 from app.cli.options import data_dir_of
-from app.deployment import open_catalogue
+from app.deployment import COMMAND_WAIT, open_catalogue
 from app.errors import ConfigurationError
 from app.identity.tenants.service import TenantService
 from app.platform.database.engine import Database, open_database
@@ -88,6 +88,6 @@ async def open_tenant_service(settings: Settings) -> AsyncIterator[TenantService
     """Tenants and keys, as somebody at the machine's console manages them."""
     async with (
         open_console_database(settings) as database,
-        open_catalogue(settings) as catalogue,
+        open_catalogue(settings, longest_wait=COMMAND_WAIT) as catalogue,
     ):
         yield TenantService(Work(database, enabled=settings.enabled), catalogue, utc_now)

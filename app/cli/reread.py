@@ -12,6 +12,7 @@ from app.cli.opening import open_console_dsn, run
 from app.cli.options import DataDirOption, settings_with
 from app.console import REFUSED, UNUSABLE, err, fail, print_table, progress
 from app.conversation.sessions.errors import SessionNotFoundError
+from app.deployment import COMMAND_WAIT, open_providers
 from app.errors import DomainError
 from app.factory import Factory
 from app.language.llm.model_catalogue import RULES
@@ -91,7 +92,11 @@ async def _reread(
 
 @asynccontextmanager
 async def _open(settings: Settings) -> AsyncIterator[Runtime]:
-    async with open_console_dsn(settings) as dsn, open_runtime(settings, dsn) as runtime:
+    async with (
+        open_console_dsn(settings) as dsn,
+        open_providers(settings, longest_wait=COMMAND_WAIT) as providers,
+        open_runtime(settings, dsn, providers=providers) as runtime,
+    ):
         yield runtime
 
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import typer
 
 from app.console import REFUSED, UNUSABLE, fail, out
-from app.deployment import open_chats
+from app.deployment import COMMAND_WAIT, open_chats
 from app.errors import ConfigurationError
 from app.evaluation.answer_report import Graded, answer_report_of, print_answer_report
 from app.evaluation.conversation_measurement import gather_conversations, report_conversations
@@ -65,7 +65,7 @@ async def measure_answers(
             before. Or it was not confirmed.
 
     """
-    async with open_chats(settings) as chats:
+    async with open_chats(settings, longest_wait=COMMAND_WAIT) as chats:
         reader = KeptAnswers(_model(chats, "--answers", wishes.model), wishes.cache)
         judge = KeptAnswers(_model(chats, "--judge", wishes.judge), wishes.cache)
         search = "messages" in wishes.variants

@@ -9,7 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from app.console import out, print_table, write_json
-from app.deployment import open_catalogue
+from app.deployment import COMMAND_WAIT, open_catalogue
 from app.evaluation.calibration_figures import (
     FLOOR_RULE,
     QUANTILES,
@@ -58,7 +58,7 @@ async def calibrate(settings: Settings, model: str | None, json_file: Path | Non
         json_file: where the figures go besides.
 
     """
-    async with open_catalogue(settings) as catalogue:
+    async with open_catalogue(settings, longest_wait=COMMAND_WAIT) as catalogue:
         embedder = catalogue.default if model is None else await catalogue.resolve(model)
         found = {name: await _measure(embedder, name) for name in LANGUAGES}
     _print(embedder, found, settings)

@@ -9,7 +9,7 @@ import pytest
 from cli_support import KEMEM, environment, eventually, kemem
 
 from tests.support.chat_behaviours import schema_name_of, writes
-from tests.support.openai_server import completion, openai_server
+from tests.support.openai_server import completion, openai_server, refusal
 from tests.support.patience import PATIENCE
 
 pytestmark = pytest.mark.slow
@@ -253,6 +253,8 @@ def test_answers_are_graded_and_kept(service, data):
         _, unasked = evaluated(service, data, *asked, env=env, code=2)
         assert "give --yes, or --dry-run" in unasked.stderr
 
+        # Longer than the service waits inside a call.
+        server.chat.script(refusal(429, retry_after="5.2"))
         report, done = evaluated(service, data, *asked, "--yes", env=env)
         answers = report["answers"]
         told = {name: found["categories"] for name, found in answers["variants"].items()}

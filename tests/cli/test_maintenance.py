@@ -17,6 +17,7 @@ from app.memory.memories.edit_service import EditService
 from app.memory.memories.save_service import SaveService
 from app.memory.memories.schemas import MemoryCreate, MemoryPatch
 from app.platform.embedded.attachment import attach
+from tests.support.openai_server import good, openai_server, refusal
 
 pytestmark = pytest.mark.slow
 
@@ -33,8 +34,8 @@ async def query(service, statement, *values):
         await connection.close()
 
 
-def command(service, *arguments):
-    done = kemem(*arguments, "--data-dir", service.data_dir, cwd=service.data_dir.parent)
+def command(service, *arguments, env=None):
+    done = kemem(*arguments, "--data-dir", service.data_dir, cwd=service.data_dir.parent, env=env)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -124,6 +125,18 @@ async def test_reembed_brings_rows_over_and_forgets_the_old_model(service):
     )
     assert tenant["embedding_models"] == [MODEL]
     assert "Every memory has a vector" in command(service, "reembed")
+
+
+async def test_reembed_waits_as_long_as_the_endpoint_asks(service):
+    with service.client() as client:
+        save(client, "She mends old radios.", "di")
+    with openai_server() as server:
+        # The first asks for the dimension. The wait is longer than the service's inside a call.
+        server.script(good, refusal(429, retry_after="5.2"))
+        env = {"OPENAI_BASE_URL": server.base_url, "MEMORY_EMBEDDING_MODEL": "openai/m"}
+        assert "moved" in command(service, "reembed", env=env)
+        assert len(server.requests) > 2
+    command(service, "reembed")
 
 
 class Interrupting:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Self
 from app.errors import ConfigurationError
 from app.language.llm.embedder import Embedder
 from app.language.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
-from app.language.llm.openai_client import connect
+from app.language.llm.openai_client import LONGEST_WAIT, connect
 from app.language.llm.openai_embedder import OpenAIEmbedder, OpenAILimits
 from app.language.llm.wordllama_embedder import DIMENSION, WordLlamaEmbedder
 
@@ -41,6 +41,7 @@ class OpenAIParameters:
     base_url: str | None = None
     timeout: timedelta = timedelta(seconds=30)
     max_retries: int = 2
+    longest_wait: timedelta = LONGEST_WAIT
     limits: OpenAILimits = field(default_factory=OpenAILimits)
 
 
@@ -251,6 +252,7 @@ def _connect(parameters: OpenAIParameters) -> _Endpoint | None:
         base_url=parameters.base_url,
         timeout=parameters.timeout,
         max_retries=parameters.max_retries,
+        longest_wait=parameters.longest_wait,
     )
     slots = asyncio.Semaphore(parameters.limits.concurrent_calls)
     return _Endpoint(client, parameters.limits, slots)

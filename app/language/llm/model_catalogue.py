@@ -74,6 +74,7 @@ class ChatCatalogue(Generic[Made]):
                 base_url=openai.base_url,
                 timeout=openai.timeout,
                 max_retries=openai.max_retries,
+                longest_wait=openai.longest_wait,
             )
             if openai is not None and reachable
             else None

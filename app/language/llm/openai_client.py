@@ -3,14 +3,16 @@ and what the SDK raises as reasons of ours.
 
 The SDK waits up to two minutes when the provider says how long; a worker has better things to do,
 and whoever waits on a request has left. So a longer wait than some seconds is reported: a job waits
-in its queue, which tells until when. By the time an error arrives here the SDK has retried what may
-pass (429, 5xx, connections), all of it within the time of one call.
+in its queue, which tells until when. A command has no queue and is given more. By the time an error
+arrives here the SDK has retried what may pass (429, 5xx, connections), all of it within the time of
+one call.
 """
 
 import asyncio
 import math
 import re
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from datetime import timedelta
 from email.utils import parsedate_to_datetime
@@ -152,7 +154,10 @@ def _reason(status: int, words: str) -> FailureReason:
 
 
 LONGEST_WAIT: Final = timedelta(seconds=5)
-"""For which the provider may ask within a call; after a longer one it is called anew."""
+"""For which the provider may ask within a call of the service; after a longer one it is called
+anew."""
+
+_limit_of_call: ContextVar[asyncio.Timeout] = ContextVar("limit_of_call")
 
 
 _Result = TypeVar("_Result")
@@ -161,7 +166,8 @@ _Result = TypeVar("_Result")
 async def within_timeout(client: "openai.AsyncOpenAI", call: Awaitable[_Result]) -> _Result:
     """The result of a call with all its retries, within the client's timeout.
 
-    The SDK gives each try the whole of it, so that an endpoint that hangs costs three.
+    The SDK gives each try the whole of it, so that an endpoint that hangs costs three. What the
+    provider asks of a client with longer waits than the service's comes on top.
 
     Raises:
         openai.APITimeoutError: it is over.
@@ -173,16 +179,34 @@ async def within_timeout(client: "openai.AsyncOpenAI", call: Awaitable[_Result])
 
     seconds = client.timeout if isinstance(client.timeout, int | float) else None
     try:
-        async with asyncio.timeout(seconds):
-            return await call
+        async with asyncio.timeout(seconds) as limit:
+            token = _limit_of_call.set(limit)
+            try:
+                return await call
+            finally:
+                _limit_of_call.reset(token)
     except TimeoutError as error:
         raise openai.APITimeoutError(httpx2.Request("POST", client.base_url)) from error
 
 
 def connect(
-    *, api_key: str | None, base_url: str | None, timeout: timedelta, max_retries: int
+    *,
+    api_key: str | None,
+    base_url: str | None,
+    timeout: timedelta,
+    max_retries: int,
+    longest_wait: timedelta = LONGEST_WAIT,
 ) -> "openai.AsyncOpenAI":
-    """A client for one event loop; the caller closes it. Nothing is sent yet."""
+    """A client for one event loop; the caller closes it. Nothing is sent yet.
+
+    Args:
+        api_key: None for an endpoint that wants none.
+        base_url: None for OpenAI's own.
+        timeout: of a call with all its retries.
+        max_retries: of a call.
+        longest_wait: that the provider may ask for between two tries.
+
+    """
     import openai
 
     # Given always, or the SDK would read the environment behind the settings' back.
@@ -197,7 +221,7 @@ def connect(
         timeout=timeout.total_seconds(),
         max_retries=max_retries,
         http_client=openai.DefaultAsyncHttpxClient(
-            verify=authorities(), event_hooks={"response": [_bound_retries]}
+            verify=authorities(), event_hooks={"response": [retry_bound(longest_wait)]}
         ),
     )
 
@@ -212,14 +236,27 @@ def _endpoint(base_url: str) -> tuple[str, dict[str, str]]:
     return urlunsplit((scheme, server, path or "/v1", "", "")), dict(parse_qsl(query))
 
 
-async def _bound_retries(response: "httpx2.Response") -> None:
-    """Tell the SDK, by the header it obeys, what is not worth its waiting."""
-    if response.status_code < 400:
-        return
-    wait = retry_after_of(response.headers)
-    hopeless = wait is not None and wait > LONGEST_WAIT
-    if response.status_code == 429 and not hopeless:
-        # Waiting does not help here, paying does.
-        hopeless = b"insufficient_quota" in await response.aread()
-    if hopeless:
-        response.headers["x-should-retry"] = "false"
+def retry_bound(longest_wait: timedelta) -> Callable[["httpx2.Response"], Awaitable[None]]:
+    """What tells the SDK, by the header it obeys, which answers are not worth its waiting."""
+
+    async def bound(response: "httpx2.Response") -> None:
+        if response.status_code < 400:
+            return
+        wait = retry_after_of(response.headers)
+        hopeless = wait is not None and wait > longest_wait
+        if response.status_code == 429 and not hopeless:
+            # Waiting does not help here, paying does.
+            hopeless = b"insufficient_quota" in await response.aread()
+        if hopeless:
+            response.headers["x-should-retry"] = "false"
+        elif wait is not None and longest_wait > LONGEST_WAIT:
+            _extend(wait)
+
+    return bound
+
+
+def _extend(wait: timedelta) -> None:
+    limit = _limit_of_call.get(None)
+    end = limit.when() if limit is not None else None
+    if limit is not None and end is not None:
+        limit.reschedule(end + wait.total_seconds())

@@ -1,5 +1,6 @@
 """One scripted provider and one local model for all tests of this folder."""
 
+import threading
 from collections.abc import AsyncIterator, Iterator
 
 import pytest
@@ -31,3 +32,11 @@ async def client(server: OpenAIServer) -> AsyncIterator[AsyncOpenAI]:
 @pytest.fixture(scope="session")
 def wordllama() -> WordLlamaEmbedder:
     return WordLlamaEmbedder.load()
+
+
+@pytest.fixture
+def release() -> Iterator[threading.Event]:
+    """What a held answer waits for; none outlives its test."""
+    event = threading.Event()
+    yield event
+    event.set()
