@@ -11,6 +11,7 @@ from playwright.async_api import Browser, Page, Route, expect
 from app.runtime import Runtime
 from tests.support.api import execute, ok, save, search
 from tests.support.dashboard import Watch, axe, context_of, open_page, settled
+from tests.support.job_rows import become, owe
 from tests.support.patience import PATIENCE
 from tests.support.tenants import Caller
 
@@ -137,16 +138,24 @@ async def test_costs_of_today_stand_beside_those_of_the_period(page: Page) -> No
     await expect(models).to_contain_text("Today: 2 calls, 100 tokens, cost 0.25.")
 
 
-async def test_figures_lead_to_what_they_count(page: Page, client: AsyncClient) -> None:
+async def test_only_figures_whose_list_has_as_many_lead_there(
+    page: Page, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
+) -> None:
     await save(client, "I drink green tea every morning.")
     short = {"messages": "Tea", "user_id": "ana", "infer": False}
     ok(await client.post("/memories", json=short), 422)
+    dead = await owe(runtime, acme, "dead", user_id="ana")
+    await become(dsn, dead, "dead", attempts=8)
+    await owe(runtime, acme, "deferred", user_id="ana")
     await reopen(page)
 
-    await figure(page, "Refused").get_by_role("link", name="1").click()
+    await expect(figure(page, "Refused")).to_have_text("1")
+    await expect(page.locator(".figures").get_by_role("link")).to_have_count(1)
+    await figure(page, "Jobs dead").get_by_role("link", name="1").click()
     await settled(page)
-
-    await expect(page.locator("td .said")).to_have_text(["Tea"])
+    listed = page.get_by_role("table", name="Jobs, newest first").locator("tbody tr")
+    await expect(listed).to_have_count(1)
+    await expect(listed.get_by_label(f"Details of {dead}")).to_be_visible()
 
 
 async def test_refused_part_hides_no_other(page: Page, client: AsyncClient, watch: Watch) -> None:

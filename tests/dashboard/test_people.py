@@ -1,6 +1,7 @@
 """The page of people: what is known of a user and from where, what changed, and every action."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -210,6 +211,28 @@ class TestMemories:
         # A moment as people read it, not as the API writes it.
         await expect(history.locator("ins > time")).not_to_contain_text("T")
         await expect(history.get_by_role("link", name="I moved to Hamburg.")).to_be_visible()
+
+    async def test_only_times_are_shown_as_times_and_days_as_the_same_day_everywhere(
+        self, browser: Browser, address: str, acme: Caller, client: AsyncClient, watch: Watch
+    ) -> None:
+        path = f"/memories/{(await save(client, TEA))['memory_id']}"
+        words = "2026-03-04T05:06:07Z"
+        times = {"valid_from": "2026-05-01T00:00:00Z", "valid_to": "2027-05-01T00:00:01Z"}
+        ok(await client.patch(path, json={"content": words} | times))
+        async with context_of(
+            browser, address, acme.key, watch, timezone_id="America/Los_Angeles"
+        ) as context:
+            page = await context.new_page()
+            await open_page(page, f"#/people/ana/{path.rpartition('/')[2]}")
+
+            changes = section(page, "History").locator("p:has(> ins)")
+            for name, shown in (
+                ("content", words), ("valid from", "May 1, 2026"),
+                ("valid to", re.compile(r"Apr 30, 2027, 5:00\sPM")),
+            ):  # fmt: skip
+                await expect(changes.filter(has_text=f"{name}:").locator("ins")).to_have_text(shown)
+            await expect(page.locator("dd").get_by_text("May 1, 2026", exact=True)).to_be_visible()
+        watch.check()
 
     async def test_deleted_evidence_is_said_to_be_gone(
         self, page: Page, client: AsyncClient, watch: Watch

@@ -3,6 +3,7 @@
 import json
 import re
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from httpx import AsyncClient
@@ -194,6 +195,34 @@ class TestMessages:
         await expect(results(page)).to_contain_text("2 messages were searched.")
         await hit.get_by_role("link", name="talk · 1").click()
         await expect(page.locator(".marked")).to_contain_text("I moved to Hamburg.")
+
+    async def test_message_shows_what_it_is_ordered_by(
+        self, page: Page, client: AsyncClient
+    ) -> None:
+        await append(
+            client, "talk", "Which city should I move to?",
+            {"role": "assistant", "content": "I recommend the city of Hamburg."},
+        )  # fmt: skip
+        asked = {"query": "Which city did you recommend?", "user_id": "ana"}
+        body = asked | {"explain": True}
+        [best, *_] = ok(await client.post("/messages/search", json=body))["items"]
+        added = {name: value for name, value in best["explain"]["pieces"].items() if value}
+        assert {"piece", "message", "neighbours", "asked"} <= added.keys()
+        await open_page(page, f"#/search?what=messages&{urlencode(asked)}")
+
+        hit = page.locator(".entries > li").first
+        for language, title, names in (
+            ("en", "What its place adds up from",
+             ("its best piece", "the message as a whole", "messages around it fit",
+              "the question before it fits")),
+            ("zh", "排序依据的构成",
+             ("最匹配的片段", "整条消息", "前后消息匹配", "之前的提问匹配")),
+        ):  # fmt: skip
+            await page.locator("select:has(option[value=zh])").select_option(language)
+            parts = hit.get_by_role("list", name=title).get_by_role("listitem")
+            await expect(parts).to_have_count(len(added))
+            for key, name in zip(("piece", "message", "neighbours", "asked"), names, strict=True):
+                await expect(parts.filter(has_text=name)).to_contain_text(f"{added[key]:.3f}")
 
     async def test_messages_are_narrowed_by_role_and_time(
         self, page: Page, client: AsyncClient

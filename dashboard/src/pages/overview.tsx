@@ -48,13 +48,13 @@ export default function Overview({ query }: PageProps) {
       </form>
       {first && <Problem problem={first} retry={reload} />}
       <dl class="figures" aria-label={t("figures")}>
-        <Figure name={t("memories")} to={href("people")} value={memories.data && number(memories.data.now.total)} />
+        <Figure name={t("memories")} value={memories.data && number(memories.data.now.total)} />
         <Figure name={t("searches")} value={effect.data && number(effect.data.totals.searches.count)} />
         <Figure name={t("hit_rate")} value={effect.data && share(effect.data.totals.searches.hit_rate)} />
         <Figure name={t("search_p95")} value={effect.data && milliseconds(effect.data.totals.searches.p95_ms)} />
-        <Figure name={t("refused")} to={href("gate", [], { verdict: "rejected" })} value={refusals.data && number(refusals.data.totals.rejected)} />
+        <Figure name={t("refused")} value={refusals.data && number(refusals.data.totals.rejected)} />
         <Figure name={t("lag_p95")} value={extraction.data && lag(extraction.data.totals.lag_p95_ms)} />
-        <Figure name={t("jobs_due")} to={href("jobs", [], { status: "pending" })} value={jobs.data && number(jobs.data.due)} />
+        <Figure name={t("jobs_due")} value={jobs.data && number(jobs.data.due)} />
         <Figure name={t("jobs_dead")} to={href("jobs", [], { status: "dead" })} value={jobs.data && number(jobs.data.dead)} />
       </dl>
       <div class="grid">
@@ -69,7 +69,7 @@ export default function Overview({ query }: PageProps) {
   );
 }
 
-/** `to` is where they are listed. */
+/** `to` is a list of exactly what is counted. */
 function Figure({ name, value, to }: { name: string; value: string | null; to?: string }) {
   const shown = value ?? t("not_timed");
   return <div><dt>{name}</dt><dd>{to ? <a href={to}>{shown}</a> : shown}</dd></div>;

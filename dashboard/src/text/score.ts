@@ -4,6 +4,8 @@ const en = {
   parts: "Parts of the score",
   how: "What made up relevance",
   signals: "Signals that were added",
+  pieces: "What its place adds up from",
+  whole: "Signals in the message as a whole",
   relevance: "relevance",
   confidence: "confidence",
   scope: "scope",
@@ -21,6 +23,11 @@ const en = {
   question: "is a short question itself",
   graph: "linked to what is named",
   role: "its speaker is asked for",
+  piece: "its best piece",
+  message: "the message as a whole",
+  neighbours: "messages around it fit",
+  asked: "the question before it fits",
+  wish: "a standing wish of the user",
   no_signals: "No signal was added.",
 } as const;
 
@@ -28,6 +35,8 @@ const zh: Record<keyof typeof en, string> = {
   parts: "得分构成",
   how: "相关性的来源",
   signals: "附加信号",
+  pieces: "排序依据的构成",
+  whole: "整条消息中的信号",
   relevance: "相关性",
   confidence: "置信度",
   scope: "范围",
@@ -45,6 +54,11 @@ const zh: Record<keyof typeof en, string> = {
   question: "本身是简短问句",
   graph: "与提到的实体相关",
   role: "说话角色相符",
+  piece: "最匹配的片段",
+  message: "整条消息",
+  neighbours: "前后消息匹配",
+  asked: "之前的提问匹配",
+  wish: "用户的长期要求",
   no_signals: "没有附加信号。",
 };
 

@@ -3,7 +3,7 @@ import { Facts } from "../../components/facts";
 import { MemoryLink, MemoryState } from "../../components/memory";
 import { LongText } from "../../components/message";
 import { Loading, Problem } from "../../components/states";
-import { Time } from "../../components/time";
+import { Time, Validity } from "../../components/time";
 import { useLoad } from "../../load";
 import { go, href } from "../../routing";
 import type { Memory } from "../../shapes";
@@ -83,8 +83,8 @@ function Details({ memory }: { memory: Memory }) {
         [t("agent"), memory.agent_id],
         [t("project"), memory.project_id],
         [t("session"), memory.session_id && <a href={href("conversation", [memory.session_id])}>{memory.session_id}</a>],
-        [t("valid_from"), at(memory.valid_from)],
-        [t("valid_to"), at(memory.valid_to)],
+        [t("valid_from"), memory.valid_from && <Validity at={memory.valid_from} />],
+        [t("valid_to"), memory.valid_to && <Validity at={memory.valid_to} />],
         [t("expires_at"), at(memory.expires_at)],
         [t("uses"), t("times", { count: memory.use_count })],
         [t("last_used"), at(memory.last_used_at)],

@@ -7,7 +7,7 @@ import { Dialog } from "../../components/dialog";
 import { memoryAddress, MemoryLink, shortened } from "../../components/memory";
 import { Paged } from "../../components/paged";
 import { Problem } from "../../components/states";
-import { Time } from "../../components/time";
+import { Time, Validity } from "../../components/time";
 import { useLoad } from "../../load";
 import type { Memory } from "../../shapes";
 import { label } from "../../text/labels";
@@ -26,6 +26,8 @@ interface Entry {
 }
 
 const OF_EVERY_CHANGE = new Set(["version", "update_time"]);
+const VALIDITY = new Set(["valid_from", "valid_to"]);
+const TIMES = new Set(["create_time", "said_at", "expires_at", "reviewed_at", "deleted_at", "source_deleted_at"]);
 const SHOWN_PREDECESSORS = 20;
 
 export function Timeline({ memory, changed }: { memory: Memory; changed: () => void }) {
@@ -131,18 +133,17 @@ function Differences({ entry: { before, after } }: { entry: Entry }) {
     <>
       {names.map((name) => (
         <p key={name}>
-          {label(name)}: {written(before[name]) && <del>{shown(before[name])}</del>} <ins>{shown(after[name])}</ins>
+          {label(name)}: {written(before[name]) && <del>{shown(name, before[name])}</del>} <ins>{shown(name, after[name])}</ins>
         </p>
       ))}
     </>
   );
 }
 
-const MOMENT = /^\d{4}-\d{2}-\d{2}T[\d:.]+(Z|[+-]\d{2}:\d{2})$/;
-
-function shown(value: unknown) {
+function shown(name: string, value: unknown) {
   const text = written(value);
-  return MOMENT.test(text) ? <Time at={text} /> : text;
+  if (text && VALIDITY.has(name)) return <Validity at={text} />;
+  return text && TIMES.has(name) ? <Time at={text} /> : text;
 }
 
 function written(value: unknown): string {
