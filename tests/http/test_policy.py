@@ -17,6 +17,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient, Response
 
+from app.identity.tenants.access import plain_prefix
 from app.runtime import Runtime
 from tests.support.api import execute
 from tests.support.document import document
@@ -54,7 +55,7 @@ def blurred(response: Response, ids: dict[str, str]) -> tuple[int, Any]:
     """
     text = re.sub(r'"(use_count|last_used_at)":[^,}]+', r'"\1":0', response.text)
     for name, value in sorted(ids.items(), key=lambda one: -len(one[1])):
-        text = text.replace(value, f"<{name}>")
+        text = text.replace(plain_prefix(f"{value}:"), f"<{name}>:").replace(value, f"<{name}>")
     text = re.sub(r"\b([a-z]{3})_[0-9a-f]{32}(_\d+)?\b", r"<new \1>", text)
     text = re.sub(r"\d{4}-\d\d-\d\dT[\d:.]+Z", "<time>", text)
     text = re.sub(r"kem_\w+|(?<=\")[0-9a-f]{16}(?=\")", "<key>", text)
