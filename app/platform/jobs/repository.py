@@ -115,13 +115,9 @@ class JobRepository:
         return list(await self._db.scalars(statement.order_by(Job.due_at).limit(most)))
 
     async def hasten_deferred(self, reasons: Collection[str]) -> None:
-        """Make the pending jobs due that wait for one of these reasons, those too that somebody
-        changes meanwhile.
-        """
-        driver = await driver_of(self._db)
-        await driver.execute(
-            HASTEN_DEFERRED, self._tenant_id, list(reasons), await clock_of(self._db)
-        )
+        """Make the pending jobs due that wait for one of these reasons, busy ones too."""
+        driver, now = await driver_of(self._db), await clock_of(self._db)
+        await driver.execute(HASTEN_DEFERRED, self._tenant_id, list(reasons), now)
 
     async def hasten(self, job_ids: Sequence[str]) -> None:
         """Make pending jobs due at once, but those that somebody else changes meanwhile."""
