@@ -131,7 +131,8 @@ async def test_repeated_deaths_are_restarted_with_growing_pauses(data_dir):
                 begin = asyncio.get_running_loop().time()
                 await eventually(lambda count=count: restarts() == count)
                 times.append(asyncio.get_running_loop().time() - begin)
-            assert times[-1] - times[0] > 0.5
+            # A tenth of a second at first, then twice as long each time.
+            assert all(time >= 0.1 * 2**number for number, time in enumerate(times)), times
             assert await notes(postgres.dsn) == ["made"]
 
 
