@@ -26,7 +26,7 @@ from langgraph.checkpoint.postgres import PostgresSaver
 from benchmarks.corpus import sentences
 from benchmarks.database import Cluster, open_cluster
 from benchmarks.processes import server
-from benchmarks.publishing import publish
+from benchmarks.publishing import load_of, publish
 from kemem import Memory
 from kemem.langgraph import KeMemSaver
 
@@ -239,9 +239,8 @@ def _load(found: dict[str, Any]) -> str:
     if "load_before" not in found:
         return "The load of the machine was not noted."
     return (
-        f"Load of the machine ({os.cpu_count()} processors), mean of a minute: "
-        f"{found['load_before']:.1f} before, {found['load_after']:.1f} at the end. Milliseconds "
-        "of a loaded machine are longer than those of a quiet one; both savers had the same."
+        f"{load_of(found)} Milliseconds of a loaded machine are longer than those of a quiet one; "
+        "both savers had the same."
     )
 
 

@@ -24,7 +24,7 @@ from app.main import application
 from app.settings import Settings
 from benchmarks.database import open_cluster
 from benchmarks.processes import DSN, ROOT, server
-from benchmarks.publishing import publish
+from benchmarks.publishing import load_of, publish
 from benchmarks.serving import serve
 from kemem.address import KEY_VARIABLE, URL_VARIABLE
 from tests.support.dashboard import browser_at, find_chromium, signed_in
@@ -185,9 +185,7 @@ def markdown(found: dict[str, Any]) -> str:
         )
     lines += [
         "",
-        f"Load of the machine ({os.cpu_count()} processors; service, PostgreSQL and browser run on "
-        f"it), mean of a minute: {found['load_before']:.1f} before, {found['load_after']:.1f} at "
-        "the end.",
+        f"{load_of(found)} Service, PostgreSQL and browser run on it.",
         "",
     ]
     return "\n".join(lines)

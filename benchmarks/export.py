@@ -24,7 +24,7 @@ from app.runtime import open_runtime
 from app.settings import Settings
 from benchmarks.database import TENANT, Cluster, fill, open_cluster
 from benchmarks.processes import server
-from benchmarks.publishing import publish
+from benchmarks.publishing import load_of, publish
 from kemem import Memory
 
 ROWS = 20_000
@@ -122,9 +122,7 @@ def markdown(found: dict[str, Any]) -> str:
         )
     lines += [
         "",
-        f"Load of the machine ({os.cpu_count()} processors), mean of a minute: "
-        f"{found['load_before']:.1f} before, {found['load_after']:.1f} at the end. Both had the "
-        "same.",
+        f"{load_of(found)} Both had the same.",
         "",
     ]
     return "\n".join(lines)

@@ -18,7 +18,7 @@ import httpx
 
 from benchmarks.database import TENANT, Cluster, add_users, open_cluster
 from benchmarks.processes import server
-from benchmarks.publishing import publish
+from benchmarks.publishing import load_of, publish
 
 SIZES = (1_000, 100_000)
 QUICK_SIZES = (1_000,)
@@ -217,8 +217,7 @@ def markdown(found: dict[str, Any]) -> str:
         )
     lines += [
         "",
-        f"Load of the machine ({os.cpu_count()} processors), mean of a minute: "
-        f"{found['load_before']:.1f} before, {found['load_after']:.1f} at the end.",
+        load_of(found),
         "",
     ]
     return "\n".join(lines)

@@ -61,8 +61,8 @@ LONGEST_SESSION: Final = 60
 CODED: Final = f"coalesce(length(memories.code), {MINIMUM_DIMENSION}) < {MINIMUM_DIMENSION}"
 """As the predicate of `memories_idx_coded` has it; `memories_idx_uncoded` has the others."""
 
-
 DEEP: Final = 51
+"""A search for more hits has `PER_HIT` candidates of a kind for each."""
 
 
 @dataclass(frozen=True, slots=True)
