@@ -1,5 +1,6 @@
 """Candidates of large buckets: what they find beside a search of every row, and at what price."""
 
+from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
@@ -33,10 +34,12 @@ from app.memory.memories.recall_service import Recall, RecallService
 from app.memory.memories.search_sql import Bucket, SearchPlan
 from app.memory.memories.searchable import row_terms
 from app.platform.database.base import new_id
+from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime
+from app.settings import Settings
 from tests.support.api import execute
-from tests.support.plans import nodes, plan_of
-from tests.support.tenants import Caller
+from tests.support.plans import Crowd, new_crowd, nodes, plan_of, vacuumed
+from tests.support.tenants import Caller, make_tenant
 
 DIMENSION = 256
 MODEL = f"test/short:{DIMENSION}"
@@ -535,15 +538,30 @@ def rows_of(reads: list[dict[str, Any]]) -> float:
     return sum(node["Actual Rows"] * node["Actual Loops"] for node in reads)
 
 
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def crowd(postgres: EmbeddedPostgres, settings: Settings) -> AsyncIterator[Crowd]:
+    async with new_crowd(postgres, settings, "memories_candidates_plan") as opened:
+        yield opened
+
+
+async def bucket_of(crowd: Crowd, **columns: Any) -> Filled:
+    """A bucket of a tenant of its own, with codes, all of it visible."""
+    bucket = Filled(await make_tenant(crowd.runtime), ROWS, sessions=not columns)
+    await bucket.store(crowd.dsn, **columns)
+    await encode(crowd.runtime, bucket.tenant)
+    await vacuumed(crowd.dsn, "memories")
+    return bucket
+
+
 class TestPlan:
     @pytest.mark.parametrize(
         ("mode", "limit"),
         [("hybrid", 10), ("hybrid", 101), ("semantic", 10), ("lexical", 10), ("lexical", 101)],
     )
     async def test_the_choice_reads_an_index_and_the_rows_chosen(
-        self, runtime: Runtime, dsn: str, filled: Filled, mode: str, limit: int
+        self, crowd: Crowd, mode: str, limit: int
     ) -> None:
-        await execute(dsn, "VACUUM ANALYZE memories")
+        filled = await bucket_of(crowd)
         plan = in_mode(filled.asked(3, limit=limit), mode)
         assert may_choose(plan)
         text, values = (
@@ -552,7 +570,7 @@ class TestPlan:
             else candidates_statement(plan, plan.asked)[:2]
         )
 
-        found_plan = nodes(await plan_of(dsn, filled.tenant.tenant_id, text, values))
+        found_plan = nodes(await plan_of(crowd.dsn, filled.tenant.tenant_id, text, values))
 
         reads = [node for node in found_plan if node.get("Relation Name") == "memories"]
         assert "Seq Scan" not in {node["Node Type"] for node in reads}
@@ -566,19 +584,14 @@ class TestPlan:
             most = wanted + limit
         assert rows_of([node for node in reads if node not in coded]) <= most
 
-    async def test_corrections_have_an_index(
-        self, runtime: Runtime, acme: Caller, dsn: str
-    ) -> None:
-        bucket = Filled(acme, ROWS, sessions=False)
+    async def test_corrections_have_an_index(self, crowd: Crowd) -> None:
         types = ["correction" if place % 100 == 3 else "fact" for place in range(ROWS)]
-        await bucket.store(dsn, memory_type=types.__getitem__)
-        await encode(runtime, acme)
-        await execute(dsn, "VACUUM ANALYZE memories")
+        bucket = await bucket_of(crowd, memory_type=types.__getitem__)
         plan = bucket.asked(3, corrections=5)
         assert plan.asked is not None
         text, values, _ = candidates_statement(plan, plan.asked)
 
-        found_plan = nodes(await plan_of(dsn, acme.tenant_id, text, values))
+        found_plan = nodes(await plan_of(crowd.dsn, bucket.tenant.tenant_id, text, values))
 
         reads = [
             node for node in found_plan if node.get("Index Name") == "memories_idx_corrections"

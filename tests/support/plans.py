@@ -1,5 +1,6 @@
 """The plan of a hot read, as the service's role gets it."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
@@ -19,6 +20,7 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.databases import migrated_database, served
+from tests.support.patience import PATIENCE
 from tests.support.tenants import make_tenant
 
 
@@ -39,6 +41,26 @@ async def new_crowd(
     dsn = await migrated_database(postgres, name)
     async with open_runtime(settings, served(dsn)) as runtime:
         yield Crowd((await make_tenant(runtime)).tenant_id, dsn, runtime)
+
+
+async def vacuumed(dsn: str, table: str) -> None:
+    """Wait until every page of a table is known to be visible to all.
+
+    Whoever still reads an older state keeps pages from it; an index alone is no cheap read then.
+    """
+    connection = await asyncpg.connect(dsn)
+    try:
+        await connection.execute("SET ROLE kemem_owner")
+        async with asyncio.timeout(PATIENCE):
+            while True:
+                await connection.execute(f"VACUUM ANALYZE {table}")
+                if await connection.fetchval(
+                    "SELECT relallvisible >= relpages FROM pg_class WHERE oid = $1::regclass", table
+                ):
+                    return
+                await asyncio.sleep(0.05)
+    finally:
+        await connection.close()
 
 
 def literal(value: Any) -> str:
