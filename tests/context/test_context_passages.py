@@ -6,7 +6,7 @@ from httpx import AsyncClient
 
 from tests.support.api import append, ok, save
 from tests.support.folders import folder
-from tests.support.service import SELDOM, client_of, service, wiretap
+from tests.support.service import tapped
 from tests.support.tenants import Caller
 from tests.support.tools import called
 
@@ -123,11 +123,7 @@ async def test_where_nothing_is_injected_no_passage_is(client: AsyncClient) -> N
 async def test_context_costs_a_search_of_passages_and_nothing_where_none_are_asked_for(
     acme: Caller, dsn: str
 ) -> None:
-    async with (
-        wiretap(dsn) as (wire, tapped),
-        service(tapped, usage_flush=SELDOM, worker_enabled=False) as app,
-        client_of(app, acme.key) as client,
-    ):
+    async with tapped(dsn, acme.key) as (wire, client):
         await talk(client)
         await save(client, "She drinks green tea.")
 

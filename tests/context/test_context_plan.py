@@ -12,7 +12,7 @@ from app.prompting.context.context_sql import CONTEXT
 from app.settings import Settings
 from tests.support.api import append, execute, ok, save
 from tests.support.plans import Crowd, new_crowd, nodes, plan_of
-from tests.support.service import SELDOM, client_of, service, wiretap
+from tests.support.service import tapped
 from tests.support.tenants import Caller
 
 LENGTHS = (50, 1_000, 10_000)
@@ -75,11 +75,7 @@ async def test_a_long_session_is_read_no_further_than_the_budget_reaches(
 
 
 async def test_a_context_sends_a_bounded_number_of_statements(acme: Caller, dsn: str) -> None:
-    async with (
-        wiretap(dsn) as (wire, tapped),
-        service(tapped, usage_flush=SELDOM, worker_enabled=False) as app,
-        client_of(app, acme.key) as client,
-    ):
+    async with tapped(dsn, acme.key) as (wire, client):
         await append(client, "s1", "What do I drink?")
         await save(client, "She drinks green tea.")
         await save(client, "No nuts.", memory_type="correction")
@@ -98,11 +94,7 @@ async def test_a_context_sends_a_bounded_number_of_statements(acme: Caller, dsn:
 
 
 async def test_excerpts_cost_no_statement_of_their_own(acme: Caller, dsn: str) -> None:
-    async with (
-        wiretap(dsn) as (wire, tapped),
-        service(tapped, usage_flush=SELDOM, worker_enabled=False) as app,
-        client_of(app, acme.key) as client,
-    ):
+    async with tapped(dsn, acme.key) as (wire, client):
         await append(client, "s0", "I drink green tea.", "I drank coffee before. " * 20)
         await append(client, "s1", "What do I drink?")
         await save(client, "She drinks green tea.")

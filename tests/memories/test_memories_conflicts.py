@@ -13,7 +13,7 @@ from app.memory.memories.conflict_repository import ConflictRepository
 from app.runtime import Runtime
 from tests.support.api import append, every_page, execute, found, listed, ok, problem, save, search
 from tests.support.conflicts import FARO, LISBON, PORTO, Doubting, conflicts, in_doubt, tell
-from tests.support.service import SELDOM, client_of, service, wiretap
+from tests.support.service import client_of, tapped
 from tests.support.tenants import Caller, make_key, make_tenant
 from tests.support.tools import called, result
 
@@ -157,11 +157,7 @@ class TestSearch:
     async def test_conflicts_cost_no_statement(
         self, client: AsyncClient, owner: Caller, dsn: str, mode: str
     ) -> None:
-        async with (
-            wiretap(dsn) as (wire, tapped),
-            service(tapped, usage_flush=SELDOM) as app,
-            client_of(app, owner.key) as counted,
-        ):
+        async with tapped(dsn, owner.key) as (wire, counted):
 
             async def cost() -> int:
                 for _ in range(3):

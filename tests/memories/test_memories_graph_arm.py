@@ -9,7 +9,7 @@ from app.memory.graph.relation_repository import RelationTimeline
 from app.memory.graph.repository import EntityRepository
 from app.memory.graph.statements import GraphOwner
 from tests.support.api import append, ok, save
-from tests.support.service import SELDOM, client_of, service, wiretap
+from tests.support.service import tapped
 from tests.support.working import extracted, working
 
 PEOPLE = [
@@ -107,11 +107,7 @@ async def test_pending_memories_are_looked_up_in_one_statement(runtime, acme) ->
 
 
 async def test_graph_search_costs_no_round_trip(acme, dsn) -> None:
-    async with (
-        wiretap(dsn) as (wire, tapped),
-        service(tapped, usage_flush=SELDOM) as app,
-        client_of(app, acme.key) as client,
-    ):
+    async with tapped(dsn, acme.key) as (wire, client):
         await save(client, "She drinks green tea with Tom.")
         for _ in range(3):
             await hits(client, "Tom", graph=True)

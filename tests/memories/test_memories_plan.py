@@ -26,7 +26,7 @@ from tests.support.plans import (
     plan_of,
     sent_by,
 )
-from tests.support.service import SELDOM, client_of, service, wiretap
+from tests.support.service import tapped
 from tests.support.tenants import Caller
 
 MODEL = "wordllama/l2_supercat:256"
@@ -111,11 +111,7 @@ async def test_a_search_reads_its_buckets_and_nothing_else(
 async def test_a_search_asks_the_database_no_oftener_than_it_must(
     acme: Caller, dsn: str, mode: str, round_trips: int
 ) -> None:
-    async with (
-        wiretap(dsn) as (wire, tapped),
-        service(tapped, usage_flush=SELDOM) as app,
-        client_of(app, acme.key) as client,
-    ):
+    async with tapped(dsn, acme.key) as (wire, client):
         await save(client, "She drinks green tea.")
         # Statements are prepared once per connection.
         for _ in range(3):
@@ -135,11 +131,7 @@ async def test_a_search_asks_the_database_no_oftener_than_it_must(
 
 
 async def test_a_batch_asks_no_oftener_than_one_message(acme: Caller, dsn: str) -> None:
-    async with (
-        wiretap(dsn) as (wire, tapped),
-        service(tapped, usage_flush=SELDOM) as app,
-        client_of(app, acme.key) as client,
-    ):
+    async with tapped(dsn, acme.key) as (wire, client):
 
         async def append_many(count: int) -> None:
             await append(client, "s1", *(f"Turn {number}." for number in range(count)))

@@ -13,7 +13,7 @@ from httpx import AsyncClient
 from app.platform.embedded.server import EmbeddedPostgres
 from tests.support.api import counts, execute, found, ok, problem, save
 from tests.support.locks import holding, until_somebody_waits
-from tests.support.service import SELDOM, client_of, service, wiretap
+from tests.support.service import tapped
 from tests.support.tenants import Caller
 
 KEY = 1
@@ -38,11 +38,7 @@ Trips = Callable[[Awaitable[Any]], Awaitable[tuple[int, Any]]]
 @pytest_asyncio.fixture
 async def wired(acme: Caller, dsn: str) -> AsyncIterator[tuple[AsyncClient, Trips]]:
     """A client, and a function that counts the round trips of one request of it."""
-    async with (
-        wiretap(dsn) as (wire, tapped),
-        service(tapped, usage_flush=SELDOM, worker_enabled=False) as app,
-        client_of(app, acme.key) as client,
-    ):
+    async with tapped(dsn, acme.key) as (wire, client):
 
         async def trips(request: Awaitable[Any]) -> tuple[int, Any]:
             before = wire.round_trips

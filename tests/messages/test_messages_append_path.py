@@ -14,7 +14,7 @@ from app.platform.jobs.orders import CHANNEL
 from tests.support.api import append, dump, every_page, execute, ok, problem
 from tests.support.locks import holding
 from tests.support.patience import PATIENCE
-from tests.support.service import SELDOM, client_of, service, wiretap
+from tests.support.service import tapped
 from tests.support.tenants import Caller
 
 KEY = 1
@@ -35,11 +35,7 @@ BATCHES: dict[str, list[Any]] = {
 @asynccontextmanager
 async def asking(dsn: str, caller: Caller) -> AsyncIterator[tuple[Any, AsyncClient]]:
     """A service whose statements are prepared, with what it says to PostgreSQL counted."""
-    async with (
-        wiretap(dsn) as (wire, tapped),
-        service(tapped, usage_flush=SELDOM) as app,
-        client_of(app, caller.key) as client,
-    ):
+    async with tapped(dsn, caller.key) as (wire, client):
         await append(client, "first", "Begin.")
         policy = {"window_policy": {"checkpoint_every": 0}}
         ok(await client.patch("/agents/default", json=policy, headers={"If-Match": "1"}))

@@ -14,7 +14,7 @@ from app.language.llm.tokens import EstimatedTokens, message_tokens
 from app.runtime import Runtime
 from tests.support.api import append, every_page, execute, fields, ok, problem
 from tests.support.conversations import policy, window
-from tests.support.service import SELDOM, client_of, service, wiretap
+from tests.support.service import client_of, tapped
 from tests.support.tenants import Caller
 
 COUNTED = """
@@ -182,11 +182,7 @@ class TestAppend:
         self, acme: Caller, dsn: str
     ) -> None:
         """11 was the number before there was a window."""
-        async with (
-            wiretap(dsn) as (wire, tapped),
-            service(tapped, usage_flush=SELDOM) as app,
-            client_of(app, acme.key) as client,
-        ):
+        async with tapped(dsn, acme.key) as (wire, client):
             for number in range(3):
                 await append(client, "s", f"Turn {number}.", usage={"input_tokens": 20})
 

@@ -24,7 +24,7 @@ from app.settings import Settings
 from tests.support.api import append, execute
 from tests.support.plans import Crowd, literal, new_crowd, nodes, plan_of
 from tests.support.recall import recalled
-from tests.support.service import SELDOM, client_of, service, wiretap
+from tests.support.service import client_of, tapped
 from tests.support.tenants import Caller
 
 MODEL = "wordllama/l2_supercat:256"
@@ -270,11 +270,7 @@ async def test_pieces_are_fetched_by_the_ids_of_their_messages(
 
 
 async def test_a_search_asks_the_database_four_times(acme: Caller, dsn: str) -> None:
-    async with (
-        wiretap(dsn) as (wire, tapped),
-        service(tapped, usage_flush=SELDOM) as app,
-        client_of(app, acme.key) as client,
-    ):
+    async with tapped(dsn, acme.key) as (wire, client):
         await append(client, "s1", "She drinks green tea.")
         # Statements are prepared once per connection.
         for _ in range(3):
@@ -290,11 +286,7 @@ async def test_a_search_asks_the_database_four_times(acme: Caller, dsn: str) -> 
 
 
 async def test_an_append_asks_no_oftener_for_being_searchable(acme: Caller, dsn: str) -> None:
-    async with (
-        wiretap(dsn) as (wire, tapped),
-        service(tapped, usage_flush=SELDOM) as app,
-        client_of(app, acme.key) as client,
-    ):
+    async with tapped(dsn, acme.key) as (wire, client):
         for number in range(3):
             await append(client, "s1", f"Turn {number}.")
 

@@ -17,7 +17,7 @@ from tests.support.api import execute
 from tests.support.databases import migrated_database, served
 from tests.support.locks import committing, until_somebody_waits
 from tests.support.plans import nodes, plan_of
-from tests.support.service import SELDOM, client_of, service, wiretap
+from tests.support.service import client_of, tapped
 from tests.support.store import batch, delete, get, namespaces, put, search, values
 from tests.support.tenants import Caller, make_tenant
 
@@ -186,11 +186,7 @@ async def test_search_reads_its_namespace_alone(postgres: Any, settings: Any) ->
 
 
 async def test_batch_takes_few_round_trips(dsn: str, acme: Caller) -> None:
-    async with (
-        wiretap(dsn) as (wire, tapped),
-        service(tapped, usage_flush=SELDOM, worker_enabled=False) as app,
-        client_of(app, acme.key) as client,
-    ):
+    async with tapped(dsn, acme.key) as (wire, client):
         await batch(client, put("warm", user_id="ana", index=["$"]), search(query="tea"))
         await batch(client, get(), namespaces())
         puts = [put(str(n), {"v": str(n)}, user_id="ana", index=["$"]) for n in range(200)]

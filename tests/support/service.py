@@ -153,3 +153,17 @@ async def wiretap(dsn: str) -> AsyncIterator[tuple[Wire, str]]:
             server.close()
             await asyncio.gather(*pumps, return_exceptions=True)
             await server.wait_closed()
+
+
+@asynccontextmanager
+async def tapped(dsn: str, key: str, **settings) -> AsyncIterator[tuple[Wire, AsyncClient]]:
+    """A service of one client, and what it says to PostgreSQL: nobody else asks meanwhile.
+
+    No worker looks for work or begins what was ordered, and no count is written.
+    """
+    async with (
+        wiretap(dsn) as (wire, way),
+        service(way, usage_flush=SELDOM, worker_enabled=False, **settings) as app,
+        client_of(app, key) as client,
+    ):
+        yield wire, client

@@ -33,7 +33,7 @@ from tests.support.openai_server import (
     slow,
 )
 from tests.support.patience import PATIENCE
-from tests.support.service import SELDOM, client_of, service, wiretap
+from tests.support.service import client_of, service, tapped
 from tests.support.tenants import Caller
 from tests.support.working import until
 
@@ -320,11 +320,7 @@ class TestTheSearchPath:
     ) -> None:
         async def round_trips(caller: Caller, **settings: Any) -> int:
             """Of ten searches, in a service that has no occasion to write counts meanwhile."""
-            async with (
-                wiretap(dsn) as (wire, tapped),
-                service(tapped, usage_flush=SELDOM, **settings) as app,
-                client_of(app, caller.key) as searching,
-            ):
+            async with tapped(dsn, caller.key, **settings) as (wire, searching):
                 await save(searching, TEA)
                 # Statements are prepared once per connection.
                 for _ in range(3):
