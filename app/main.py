@@ -45,7 +45,7 @@ from app.integrations.mcp.router import router as mcp
 from app.integrations.mem0.batch_router import router as mem0_batches
 from app.integrations.mem0.dialect_router import (
     PLAIN_TYPES,
-    Dialect,
+    MountedDialect,
     api_key_as_bearer,
     token_as_bearer,
 )
@@ -164,8 +164,8 @@ MEM0_ROUTERS = (mem0, mem0_entities, mem0_batches, mem0_profiles, mem0_webhooks,
 
 # Mounted: each has its own errors and its own document, at `openapi.json` below its path.
 DIALECTS = {
-    HOSTED: Dialect("mem0's API", MEM0_ROUTERS, token_as_bearer),
-    SERVER: Dialect("mem0's server", (mem0_server,), api_key_as_bearer),
+    HOSTED: MountedDialect("mem0's API", MEM0_ROUTERS, token_as_bearer),
+    SERVER: MountedDialect("mem0's server", (mem0_server,), api_key_as_bearer),
 }
 
 

@@ -25,7 +25,7 @@ from app.conversation.messages.append_service import AppendService
 from app.conversation.messages.schemas import MessageAppend
 from app.conversation.messages.service import WindowRules
 from app.conversation.sessions.jobs import CAP, EXTRACT
-from app.evaluation.locomo import Conversation, Sitting, read_conversation
+from app.evaluation.locomo import LocomoConversation, Sitting, read_conversation
 from app.factory import Factory
 from app.identity.tenants.access import Access, Principal
 from app.language.llm.chat import ChatAnswer, JsonSchema, Opening
@@ -241,7 +241,7 @@ async def open_desk(most_a_day: int) -> AsyncIterator[Desk]:
                 await owner.close()
 
 
-async def in_bursts(desk: Desk, talk: Conversation, random: Random) -> None:
+async def in_bursts(desk: Desk, talk: LocomoConversation, random: Random) -> None:
     """Every sitting turn by turn; a reading happens in the first gap that outlasts its wait."""
     for sitting in talk.sittings:
         session_id = f"{talk.name}-{sitting.number}"
@@ -260,7 +260,7 @@ async def in_bursts(desk: Desk, talk: Conversation, random: Random) -> None:
             await desk.work_off()
 
 
-async def after_every_message(desk: Desk, talk: Conversation) -> None:
+async def after_every_message(desk: Desk, talk: LocomoConversation) -> None:
     for sitting in talk.sittings:
         for turn in sitting.turns:
             session_id = f"{talk.name}-{sitting.number}"
@@ -281,7 +281,7 @@ async def one_call_each(sittings: Sequence[Sitting]) -> Spent:
     return chat.spent
 
 
-async def measure_all(talks: Sequence[Conversation]) -> dict[str, Any]:
+async def measure_all(talks: Sequence[LocomoConversation]) -> dict[str, Any]:
     found: dict[str, Spent] = {}
     for name, most in (("bursts", 1000), ("bursts_as_configured", 3)):
         async with open_desk(most) as desk:

@@ -25,7 +25,7 @@ from app.evaluation.api import Api, open_api
 from app.evaluation.dataset import Dataset, DatasetUnit, Store, choose
 from app.evaluation.locomo_dataset import read_locomo
 from app.evaluation.report import report_of
-from app.evaluation.run import Asked, Evaluation, Loaded, Plan
+from app.evaluation.run import AskedQuestion, Evaluation, Loaded, Plan
 from app.factory import Factory
 from app.identity.tenants.access import Access
 from app.language.keyless.extractor import propose
@@ -231,7 +231,7 @@ async def _asked(
     api: Api, dataset: Dataset, stored: Evaluation, plan: Plan
 ) -> list[dict[str, Any]]:
     """What each weight finds, and of how many questions the first ten are others than without."""
-    without: list[Asked] = []
+    without: list[AskedQuestion] = []
     weights = []
     for weight in WEIGHTS:
         search = {"mode": "hybrid", "boosts": {"graph": weight}}

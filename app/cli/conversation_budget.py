@@ -27,7 +27,7 @@ class UnpricedError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Spent:
+class ImportSpending:
     """Calls and tokens of chat models, and the money of all models."""
 
     calls: int = 0
@@ -35,7 +35,7 @@ class Spent:
     money: float = 0.0
 
     @classmethod
-    def of(cls, rows: Iterable[UsageOfDay]) -> "Spent":
+    def of(cls, rows: Iterable[UsageOfDay]) -> "ImportSpending":
         """What so many rows of usage are together."""
         rows = list(rows)
         limited = _limited(rows)
@@ -45,14 +45,14 @@ class Spent:
             sum(row.cost or 0.0 for row in rows),
         )
 
-    def __sub__(self, before: "Spent") -> "Spent":
-        return Spent(
+    def __sub__(self, before: "ImportSpending") -> "ImportSpending":
+        return ImportSpending(
             self.calls - before.calls, self.tokens - before.tokens, self.money - before.money
         )
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class ImportBudget:
     """What may be spent; None is no limit."""
 
     calls: int | None = None
@@ -62,7 +62,7 @@ class Budget:
     def __bool__(self) -> bool:
         return (self.calls, self.tokens, self.money) != (None, None, None)
 
-    def reached(self, spent: Spent) -> str | None:
+    def reached(self, spent: ImportSpending) -> str | None:
         """Which limit is reached, in words; None below all of them."""
         if self.calls is not None and spent.calls >= self.calls:
             return f"{spent.calls:,} calls of {self.calls:,} are used"
@@ -73,10 +73,10 @@ class Budget:
         return None
 
 
-class Spending:
+class BudgetWatch:
     """What the tenant uses from now on, against a budget and the quota of the service."""
 
-    def __init__(self, memory: Memory, budget: Budget) -> None:
+    def __init__(self, memory: Memory, budget: ImportBudget) -> None:
         """Look at what is used already.
 
         Raises:
@@ -90,10 +90,10 @@ class Spending:
         usage = memory.usage(since=self._since)
         if budget.money is not None and (unpriced := _unpriced(usage)):
             raise UnpricedError(unpriced)
-        self._before = Spent.of(usage.results)
+        self._before = ImportSpending.of(usage.results)
 
     @classmethod
-    def opened(cls, memory: Memory, budget: Budget) -> "Spending | None":
+    def opened(cls, memory: Memory, budget: ImportBudget) -> "BudgetWatch | None":
         """As the class; None without a budget for a key that may not see the usage."""
         try:
             return cls(memory, budget)
@@ -107,7 +107,7 @@ class Spending:
         usage = self._memory.usage(since=self._since)
         if self._budget.money is not None and (unpriced := _unpriced(usage)):
             raise StoppedError(str(UnpricedError(unpriced)))
-        spent = Spent.of(usage.results) - self._before
+        spent = ImportSpending.of(usage.results) - self._before
         reason = self._budget.reached(spent)
         if reason is not None:
             raise StoppedError(f"the budget is reached: {reason}")
@@ -119,7 +119,7 @@ class Spending:
 
     def told(self) -> dict[str, Any]:
         """What was used since, for machines."""
-        spent = Spent.of(self._memory.usage(since=self._since).results) - self._before
+        spent = ImportSpending.of(self._memory.usage(since=self._since).results) - self._before
         return {"calls": spent.calls, "tokens": spent.tokens, "money": spent.money or None}
 
 

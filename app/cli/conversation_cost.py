@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Final
 
-from app.cli.conversation_messages import Conversation
+from app.cli.conversation_messages import FileConversation
 from app.conversation.messages.models import Message
 from app.language.llm.chat import ChatAnswer, JsonSchema, Opening
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest, ModelUse
@@ -38,15 +38,15 @@ SECONDS_PER_CALL: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ModelCalls:
     """Calls, and their tokens."""
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
 
-    def __add__(self, other: "Asked") -> "Asked":
-        return Asked(
+    def __add__(self, other: "ModelCalls") -> "ModelCalls":
+        return ModelCalls(
             self.calls + other.calls,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -77,11 +77,11 @@ _SUMMARY: Final = 110
 class Estimate:
     """What is asked, by the kind of work as the service's `models` name it."""
 
-    by_work: Mapping[str, Asked]
+    by_work: Mapping[str, ModelCalls]
 
     @property
-    def total(self) -> Asked:
-        return sum(self.by_work.values(), Asked())
+    def total(self) -> ModelCalls:
+        return sum(self.by_work.values(), ModelCalls())
 
     def money(self, models: UsedModels) -> float | None:
         """What it costs; None if one of the models has no price."""
@@ -96,7 +96,7 @@ class Estimate:
 
 
 async def estimate_of(
-    conversations: Sequence[Conversation],
+    conversations: Sequence[FileConversation],
     models: UsedModels,
     counter: TokenCounter,
     *,
@@ -115,7 +115,7 @@ async def estimate_of(
     """
     chat = _CountingChat(counter)
     extractor = ModelExtractor(chat)
-    extraction = reconciliation = summary = Asked()
+    extraction = reconciliation = summary = ModelCalls()
     users: defaultdict[str | None, _Remembered] = defaultdict(_Remembered)
     for conversation in conversations:
         messages, user = _stored(conversation), users[conversation.user_id]
@@ -132,13 +132,13 @@ async def estimate_of(
         )
         if shown >= window_tokens:
             calls = math.ceil(len(messages) / MOST_MESSAGES)
-            summary += Asked(calls, shown, calls * _SUMMARY)
+            summary += ModelCalls(calls, shown, calls * _SUMMARY)
     reading = timedelta(seconds=SECONDS_PER_CALL * (extraction.calls + reconciliation.calls))
     asked = {
         "extraction": extraction,
         "reconciliation": reconciliation,
         "profile": sum(
-            (user.profiles(reading, profile_interval) for user in users.values()), Asked()
+            (user.profiles(reading, profile_interval) for user in users.values()), ModelCalls()
         ),
         "summary": summary,
     }
@@ -163,27 +163,27 @@ class _Remembered:
         self.statements += statements
         self.runs += statements > 0
 
-    def extraction(self, prompt: int, statements: float) -> Asked:
+    def extraction(self, prompt: int, statements: float) -> ModelCalls:
         known = _MEMORY * min(self.statements, MOST_KNOWN)
-        return Asked(1, prompt + round(known), _REFLECTION + round(_ENTRY * statements))
+        return ModelCalls(1, prompt + round(known), _REFLECTION + round(_ENTRY * statements))
 
-    def reconciliation(self, statements: float) -> Asked:
+    def reconciliation(self, statements: float) -> ModelCalls:
         if not statements:
-            return Asked()
+            return ModelCalls()
         # Each once: those near to a statement, and of the others the last.
         shown = min(self.statements, _MOST_NEAR * statements + BESIDES)
         read = _RECONCILIATION + _STATEMENT * statements + _MEMORY * shown
-        return Asked(1, round(read), round(_DECISION * statements))
+        return ModelCalls(1, round(read), round(_DECISION * statements))
 
-    def profiles(self, reading: timedelta, interval: timedelta) -> Asked:
+    def profiles(self, reading: timedelta, interval: timedelta) -> ModelCalls:
         """One for each interval in which memories change, and one at the end."""
         times = min(self.runs, reading // interval + 1) if interval else self.runs
         shown = round(_MEMORY_OF_PROFILE * min(self.statements, MOST_FACTS))
         read = _PROFILE + shown
-        return Asked(times, times * read, times * _VALUES)
+        return ModelCalls(times, times * read, times * _VALUES)
 
 
-def _stored(conversation: Conversation) -> list[Message]:
+def _stored(conversation: FileConversation) -> list[Message]:
     """Its messages as the service reads them."""
     now = datetime.now().astimezone()
     return [

@@ -12,8 +12,8 @@ from datetime import UTC, datetime
 from typing import Any
 
 from app.cli.conversation_messages import (
-    Conversation,
-    Spoken,
+    FileConversation,
+    FileMessage,
     Times,
     child,
     digest,
@@ -31,7 +31,7 @@ from app.platform.values.ids import composed
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class FilesRead:
     """What files hold.
 
     Args:
@@ -41,19 +41,21 @@ class Reading:
 
     """
 
-    conversations: list[Conversation]
+    conversations: list[FileConversation]
     unreadable: list[str]
     left_out: Counter[str]
 
 
-def read_conversations(records: Iterable[Record], *, user_id: str | None, times: Times) -> Reading:
+def read_conversations(
+    records: Iterable[Record], *, user_id: str | None, times: Times
+) -> FilesRead:
     """Sort records into conversations, and check them.
 
     Args:
         user_id: whose they are of which no part says so.
 
     """
-    found: dict[str, Conversation] = {}
+    found: dict[str, FileConversation] = {}
     barred: set[str] = set()
     unreadable = []
     for record in records:
@@ -77,10 +79,10 @@ def read_conversations(records: Iterable[Record], *, user_id: str | None, times:
             left_out += conversation.left_out
             whole += [conversation] if conversation.messages else []
     whole.sort(key=lambda conversation: min(conversation.times, default=times.now + CLOCKS_APART))
-    return Reading(whole, unreadable, left_out)
+    return FilesRead(whole, unreadable, left_out)
 
 
-def _put(found: dict[str, Conversation], conversation: Conversation) -> None:
+def _put(found: dict[str, FileConversation], conversation: FileConversation) -> None:
     """Raises UnreadableError."""
     before = found.setdefault(conversation.session_id, conversation)
     if before is conversation:
@@ -99,7 +101,7 @@ def _put(found: dict[str, Conversation], conversation: Conversation) -> None:
         )
 
 
-def _conversation(record: Record, times: Times) -> Conversation:
+def _conversation(record: Record, times: Times) -> FileConversation:
     """Raises UnreadableError."""
     fields, place = record.fields, record.place
     if "mapping" in fields:
@@ -113,16 +115,18 @@ def _conversation(record: Record, times: Times) -> Conversation:
     session_id = text_of(fields, "session_id", place)
     if session_id is None:
         raise UnreadableError(place, "session_id is missing")
-    conversation = Conversation(session_id, place, text_of(fields, "user_id", place), by_line=True)
+    conversation = FileConversation(
+        session_id, place, text_of(fields, "user_id", place), by_line=True
+    )
     _add(conversation, fields, place, times.read(fields, "client_time", place))
     return conversation
 
 
-def _of_list(record: Record, times: Times) -> Conversation:
+def _of_list(record: Record, times: Times) -> FileConversation:
     """A list of messages. Without an id it is named by what was said."""
     fields, place = record.fields, record.place
     session_id, user_id = (text_of(fields, name, place) for name in ("session_id", "user_id"))
-    conversation = Conversation(session_id or "", place, user_id)
+    conversation = FileConversation(session_id or "", place, user_id)
     conversation.start = times.read(fields, "client_time", place)
     for number, message in enumerate(objects(fields, "messages", place), 1):
         at = f"{place}, message {number}"
@@ -138,7 +142,7 @@ def _of_list(record: Record, times: Times) -> Conversation:
 
 
 def _add(
-    conversation: Conversation, message: Mapping[str, Any], place: str, said_at: datetime | None
+    conversation: FileConversation, message: Mapping[str, Any], place: str, said_at: datetime | None
 ) -> None:
     """Add what a message says, without its calls of tools. Raises UnreadableError."""
     role, content = role_of(message, "role", place), message.get("content")
@@ -152,15 +156,15 @@ def _add(
         conversation.left_out["no text"] += 1
     else:
         conversation.messages.append(
-            Spoken(role, text, said_at, None, name, message_id, parts, place)
+            FileMessage(role, text, said_at, None, name, message_id, parts, place)
         )
 
 
-def _of_chatgpt(record: Record, times: Times) -> Conversation:
+def _of_chatgpt(record: Record, times: Times) -> FileConversation:
     """The branch that is shown, of a tree of messages."""
     fields, place = record.fields, record.place
     given = fields.get("conversation_id") or fields.get("id")
-    conversation = Conversation(_own_id("chatgpt", given, place), place)
+    conversation = FileConversation(_own_id("chatgpt", given, place), place)
     tree = child(fields, "mapping", place)
     nodes = {name: child(tree, name, place) for name in tree}
     leaf = fields.get("current_node")
@@ -184,15 +188,15 @@ def _of_chatgpt(record: Record, times: Times) -> Conversation:
         else:
             said_at = times.read(message, "create_time", at) or start
             conversation.messages.append(
-                Spoken(role, text, said_at, str(message.get("id")), parts=parts, place=at)
+                FileMessage(role, text, said_at, str(message.get("id")), parts=parts, place=at)
             )
     return conversation
 
 
-def _of_claude(record: Record, times: Times) -> Conversation:
+def _of_claude(record: Record, times: Times) -> FileConversation:
     """The branch that is shown where messages name the one before them, else all of them."""
     fields, place = record.fields, record.place
-    conversation = Conversation(_own_id("claude", fields.get("uuid"), place), place)
+    conversation = FileConversation(_own_id("claude", fields.get("uuid"), place), place)
     given = objects(fields, "chat_messages", place)
     branch: Sequence[Mapping[str, Any]] = given
     if given and all(message.get("parent_message_uuid") for message in given):
@@ -213,7 +217,7 @@ def _of_claude(record: Record, times: Times) -> Conversation:
         parts = [{"type": "text", "text": text}, *files] if text and files else files or None
         said_at = times.read(message, "created_at", at)
         conversation.messages.append(
-            Spoken(role, text, said_at, str(message.get("uuid")), parts=parts, place=at)
+            FileMessage(role, text, said_at, str(message.get("uuid")), parts=parts, place=at)
         )
     return conversation
 

@@ -72,7 +72,7 @@ class Times:
 
 
 @dataclass(frozen=True, slots=True)
-class Spoken:
+class FileMessage:
     """A message of a file.
 
     Args:
@@ -94,7 +94,7 @@ class Spoken:
 
 
 @dataclass(slots=True)
-class Conversation:
+class FileConversation:
     """A conversation of a file.
 
     Args:
@@ -107,7 +107,7 @@ class Conversation:
     session_id: str
     place: str
     user_id: str | None = None
-    messages: list[Spoken] = field(default_factory=list)
+    messages: list[FileMessage] = field(default_factory=list)
     left_out: Counter[str] = field(default_factory=Counter)
     start: datetime | None = None
     by_line: bool = False

@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from app.cli.conversation_cost import STATEMENTS, Estimate, estimate_of
-from app.cli.conversation_formats import Reading
+from app.cli.conversation_formats import FilesRead
 from app.cli.evaluation_options import service_meant
 from app.console import print_json, print_record
 from app.deployment import stripped_tags
@@ -30,13 +30,13 @@ class ImportPlan:
 
     """
 
-    reading: Reading
+    reading: FilesRead
     models: UsedModels | str
     estimate: Estimate | None
     max_facts: int
 
 
-def plan_of(reading: Reading, url: str | None, key: str | None, settings: Settings) -> ImportPlan:
+def plan_of(reading: FilesRead, url: str | None, key: str | None, settings: Settings) -> ImportPlan:
     """Count, and estimate the cost where a service says which models it asks."""
     models = _models(url, key, settings)
     if isinstance(models, str):

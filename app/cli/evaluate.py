@@ -23,7 +23,7 @@ from app.cli.answer_options import (
 )
 from app.cli.demo import KeyOption, UrlOption
 from app.cli.evaluation_options import (
-    Part,
+    DatasetPart,
     context_wishes,
     depth_of,
     depths,
@@ -222,7 +222,7 @@ def evaluate_command(
         run_id=f"eval-{secrets.token_hex(4)}", limit=depth_of(ks, reading), keep=keep,
         search=search_fields(search or [], mode), concurrency=concurrency, **wishes,
     )  # fmt: skip
-    part = Part(listed(categories), limit_stores, limit_questions, sample, seed)
+    part = DatasetPart(listed(categories), limit_stores, limit_questions, sample, seed)
     path, whole = read_given(dataset, locomo=locomo, longmemeval=longmemeval, beam=beam)
     service = service_meant(url, key, settings)
     chosen = part.of(whole if reading is None else for_a_reader(whole))

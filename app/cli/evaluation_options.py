@@ -97,7 +97,7 @@ def context_wishes(
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class DatasetPart:
     """Which part of a data set is measured; see `dataset.choose`."""
 
     categories: list[str]
@@ -124,7 +124,7 @@ def depth_of(ks: list[int], reading: Wishes | None) -> int:
 
 
 def settings_of(
-    ks: list[int], plan: Plan, part: Part, reading: Wishes | None = None
+    ks: list[int], plan: Plan, part: DatasetPart, reading: Wishes | None = None
 ) -> dict[str, Any]:
     """What a result file says of the options."""
     answers = (

@@ -12,9 +12,9 @@ from zoneinfo import ZoneInfo, available_timezones
 import typer
 from pydantic import TypeAdapter
 
-from app.cli.conversation_budget import Budget, Spending, StoppedError, UnpricedError
-from app.cli.conversation_formats import Reading, read_conversations
-from app.cli.conversation_messages import Conversation, Times, check
+from app.cli.conversation_budget import BudgetWatch, ImportBudget, StoppedError, UnpricedError
+from app.cli.conversation_formats import FilesRead, read_conversations
+from app.cli.conversation_messages import FileConversation, Times, check
 from app.cli.conversation_plan import plan_of, tell_plan
 from app.cli.conversation_records import Record, UnreadableError, records_of
 from app.cli.demo import KeyOption, UrlOption
@@ -146,7 +146,7 @@ def import_conversations_command(
         tell_plan(plan_of(reading, url, key, settings), as_json=json)
         raise typer.Exit(REFUSED if reading.unreadable else 0)
     service = service_meant(url, key, settings)
-    budget = Budget(budget_calls, budget_tokens, budget_money)
+    budget = ImportBudget(budget_calls, budget_tokens, budget_money)
     with told_failures(), Memory(service.base_url, service.key) as memory:
         done = _import_all(memory, reading.conversations, budget, wait=wait or bool(budget))
     _tell_done(done, len(reading.unreadable), as_json=json)
@@ -164,12 +164,12 @@ class Done:
 
 
 def _import_all(
-    memory: Memory, conversations: Sequence[Conversation], budget: Budget, *, wait: bool
+    memory: Memory, conversations: Sequence[FileConversation], budget: ImportBudget, *, wait: bool
 ) -> Done:
     """Raises KememError."""
     done = Done()
     try:
-        spending = Spending.opened(memory, budget) if wait else None
+        spending = BudgetWatch.opened(memory, budget) if wait else None
     except UnpricedError as error:
         fail(str(error), code=UNUSABLE)
     with progress("messages") as bar:
@@ -196,7 +196,7 @@ def _import_all(
     return done
 
 
-def _read(files: Sequence[Path], user: str | None, zone: tzinfo | None) -> Reading:
+def _read(files: Sequence[Path], user: str | None, zone: tzinfo | None) -> FilesRead:
     if user is not None:
         try:
             check(TypeAdapter(OwnId).validate_python, user, "--user")
@@ -213,7 +213,7 @@ def _read(files: Sequence[Path], user: str | None, zone: tzinfo | None) -> Readi
     return replace(reading, unreadable=unreadable + reading.unreadable)
 
 
-def _chosen(reading: Reading, since: datetime | None, limit: int | None) -> Reading:
+def _chosen(reading: FilesRead, since: datetime | None, limit: int | None) -> FilesRead:
     start = since and since.replace(tzinfo=since.tzinfo or UTC)
     kept = [
         conversation
@@ -226,9 +226,9 @@ def _chosen(reading: Reading, since: datetime | None, limit: int | None) -> Read
 
 def _import(
     memory: Memory,
-    conversation: Conversation,
+    conversation: FileConversation,
     counts: Counter[str],
-    spending: Spending | None,
+    spending: BudgetWatch | None,
     *,
     wait: bool,
 ) -> str | None:
@@ -301,7 +301,7 @@ def _batches(messages: Sequence[dict[str, Any]]) -> Iterator[list[dict[str, Any]
         yield batch
 
 
-def _wait(memory: Memory, session_id: str, spending: Spending | None) -> str | None:
+def _wait(memory: Memory, session_id: str, spending: BudgetWatch | None) -> str | None:
     """Have a session read to its end; why that takes too long, if it does.
 
     Raises StoppedError.

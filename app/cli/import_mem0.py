@@ -11,7 +11,7 @@ from app.cli.demo import KeyOption, UrlOption
 from app.cli.evaluation_options import service_meant
 from app.cli.import_ import told_failures
 from app.cli.mem0_rows import Conversion, Stored, Tally
-from app.cli.mem0_sources import Found, Mem0Api, history_file, no_history, postgres_table
+from app.cli.mem0_sources import Mem0Api, SourceContents, history_file, no_history, postgres_table
 from app.cli.options import DataDirOption, JsonOption, settings_with
 from app.console import REFUSED, UNUSABLE, err, fail, print_json, progress
 from app.deployment import saving_rules
@@ -140,7 +140,7 @@ def _found(
     table: str,
     history: Path | None,
     with_history: bool,
-) -> Iterator[Found]:
+) -> Iterator[SourceContents]:
     # A key in the environment does not count beside a database that somebody names.
     if postgres is not None and history is not None:
         with history_file(history) as file, postgres_table(postgres, table, file.of) as found:
@@ -176,9 +176,9 @@ def _own_sessions() -> Iterator[None]:
     except ConflictError as error:
         problem = error.problem if isinstance(error.problem, dict) else {}
         taken = [
-            one["key"]["session_id"]
-            for one in problem.get("conflicts") or ()
-            if one["type"] == "session"
+            conflict["key"]["session_id"]
+            for conflict in problem.get("conflicts") or ()
+            if conflict["type"] == "session"
         ]
         if not taken:
             raise
@@ -189,7 +189,7 @@ def _own_sessions() -> Iterator[None]:
         )
 
 
-def _tell(tally: Tally, found: Found, done: Imported, *, as_json: bool) -> None:
+def _tell(tally: Tally, found: SourceContents, done: Imported, *, as_json: bool) -> None:
     refused = sum(tally.refused.values()) + len(found.unreadable)
     told: dict[str, Any] = {
         "memories": tally.memories,
@@ -235,9 +235,9 @@ def _tell_person(told: dict[str, Any], done: Imported) -> None:
         f"{told['newest'] or '-'}."
     )
     err.print(f"{new:,} {would}written, {same:,} were there, {left:,} left as they are.")
-    for one in done.conflicts[:10]:
-        name = " ".join(map(str, one["key"].values()))
-        err.print(f"  {one['type']} {name}: {one['detail']}", markup=False)
+    for conflict in done.conflicts[:10]:
+        name = " ".join(map(str, conflict["key"].values()))
+        err.print(f"  {conflict['type']} {name}: {conflict['detail']}", markup=False)
     left_out = {**told["refused"], "unreadable": told["unreadable"]}
     for code, count in sorted(left_out.items()):
         if count:

@@ -17,7 +17,7 @@ from typing_extensions import override
 from app.version import VERSION
 
 
-class Listed(NamedTuple):
+class ListedCommand(NamedTuple):
     """A command: where its function or its group of commands is, and what it does."""
 
     path: str
@@ -26,79 +26,79 @@ class Listed(NamedTuple):
 
 
 COMMANDS: Final = {
-    "serve": Listed(
+    "serve": ListedCommand(
         "app.cli.serve:serve_command",
         "Run the service; without DATABASE_URL with a PostgreSQL of its own.",
     ),
-    "worker": Listed(
+    "worker": ListedCommand(
         "app.cli.worker:worker_command",
         "Do the background work alone, beside any number of services and other workers.",
     ),
-    "migrate": Listed(
+    "migrate": ListedCommand(
         "app.cli.migrate:migrate_command",
         "Bring the database schema to this release; safe to repeat.",
     ),
-    "draft-migration": Listed(
+    "draft-migration": ListedCommand(
         "app.cli.migrate:draft_migration_command",
         "Write a migration that brings the schema to the tables as the code has them now.",
         hidden=True,
     ),
-    "tenants": Listed("app.cli.tenants:tenants_cli", "Owners of data and keys."),
-    "keys": Listed("app.cli.tenants:keys_cli", "Who may call: make, list and revoke keys."),
-    "demo": Listed(
+    "tenants": ListedCommand("app.cli.tenants:tenants_cli", "Owners of data and keys."),
+    "keys": ListedCommand("app.cli.tenants:keys_cli", "Who may call: make, list and revoke keys."),
+    "demo": ListedCommand(
         "app.cli.demo:demo_command",
         "Play a conversation through a running service and print what it stored, refused and "
         "found.",
     ),
-    "eval": Listed(
+    "eval": ListedCommand(
         "app.cli.evaluate:evaluate_command",
         "Measure what a running service finds: recall@k, nDCG@10, MRR, latency and tokens.",
     ),
-    "calibrate": Listed(
+    "calibrate": ListedCommand(
         "app.cli.calibrate:calibrate_command",
         "Measure how similar the embedder finds duplicates, contradictions and strangers.",
     ),
-    "purge": Listed(
+    "purge": ListedCommand(
         "app.cli.maintenance:purge_command",
         "Remove for good what was deleted long ago, with the words that its history keeps.",
     ),
-    "reembed": Listed(
+    "reembed": ListedCommand(
         "app.cli.maintenance:reembed_command",
         "Give all that is stored vectors of the embedder that is in force for it now.",
     ),
-    "reread": Listed(
+    "reread": ListedCommand(
         "app.cli.reread:reread_command",
         "Read stored conversations again with the keyless reader of this release.",
     ),
-    "encrypt-secrets": Listed(
+    "encrypt-secrets": ListedCommand(
         "app.cli.maintenance:encrypt_secrets_command",
         "Encrypt the secrets of webhooks with the first key of MEMORY_SECRET_KEY.",
     ),
-    "optimize": Listed(
+    "optimize": ListedCommand(
         "app.cli.optimize:optimize_command",
         "Give large buckets binary codes, and take them where few are left.",
     ),
-    "export": Listed(
+    "export": ListedCommand(
         "app.cli.export:export_command",
         "Write everything the key's tenant holds to a file, as it is at this moment.",
     ),
-    "import": Listed(
+    "import": ListedCommand(
         "app.cli.import_:import_command",
         "Read a file of `kemem export` into the tenant of the key, as it was.",
     ),
-    "import-conversations": Listed(
+    "import-conversations": ListedCommand(
         "app.cli.import_conversations:import_conversations_command",
         "Import conversations with their dates: JSONL, or exports of ChatGPT and Claude.",
     ),
-    "mcp": Listed(
+    "mcp": ListedCommand(
         "app.cli.mcp:mcp_command",
         "Give a desktop the memory of a running service, over standard input and output (MCP).",
     ),
-    "import-mem0": Listed(
+    "import-mem0": ListedCommand(
         "app.cli.import_mem0:import_mem0_command",
         "Import memories of mem0 with their ids, dates, metadata and history.",
     ),
-    "openapi": Listed(
+    "openapi": ListedCommand(
         "app.cli.migrate:openapi_command",
         "Print the OpenAPI document, which the service also answers at /openapi.json.",
     ),

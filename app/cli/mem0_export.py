@@ -54,4 +54,4 @@ def _arguments(row: Mapping[str, Any]) -> dict[str, Any]:
         "expiration_date": None if expires is None else expiration_date(moment(expires)),
         "infer": False,
     }
-    return {name: one for name, one in arguments.items() if one is not None}
+    return {name: value for name, value in arguments.items() if value is not None}

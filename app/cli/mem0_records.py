@@ -32,7 +32,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remembered:
+class MemoryRecord:
     """A memory with its history, oldest change first."""
 
     memory_id: str
@@ -47,7 +47,7 @@ class Remembered:
     history: tuple[Change, ...] = field(default=())
 
 
-def from_answer(item: Mapping[str, Any], history: tuple[Change, ...] = ()) -> Remembered:
+def from_answer(item: Mapping[str, Any], history: tuple[Change, ...] = ()) -> MemoryRecord:
     """A memory as mem0's API answers it.
 
     Raises:
@@ -73,7 +73,7 @@ def _with_speaker(item: Mapping[str, Any]) -> Any:
 
 def from_payload(
     memory_id: str, payload: Mapping[str, Any], history: tuple[Change, ...] = ()
-) -> Remembered:
+) -> MemoryRecord:
     """A memory as mem0's stores of vectors have it.
 
     Raises:
@@ -90,7 +90,7 @@ def from_payload(
     )
 
 
-def from_history(history: tuple[Change, ...]) -> Remembered | None:
+def from_history(history: tuple[Change, ...]) -> MemoryRecord | None:
     """A memory as its history alone tells it; None where it was deleted."""
     last = history[-1]
     if last.event == "DELETE" or last.new is None:
@@ -127,18 +127,18 @@ def _remembered(
     owner: Mapping[str, Any],
     metadata: Any,
     history: tuple[Change, ...],
-) -> Remembered:
+) -> MemoryRecord:
     if not isinstance(metadata, Mapping):
         raise UnreadableRecordError("its metadata is no object")
     created = _time(item.get("created_at") or item.get("updated_at"), "created_at")
     updated = item.get("updated_at")
     expires = item.get("expiration_date")
-    return Remembered(
+    return MemoryRecord(
         memory_id=_text(item.get("id"), "id"),
         text=_text(text, "text"),
         owner={name: None if value is None else str(value) for name, value in owner.items()},
         metadata=metadata,
-        categories=tuple(str(one) for one in item.get("categories") or ()),
+        categories=tuple(str(category) for category in item.get("categories") or ()),
         created_at=created,
         updated_at=max(created, created if updated is None else _time(updated, "updated_at")),
         expiration_date=None if expires is None else str(expires)[:10],

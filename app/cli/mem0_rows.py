@@ -16,7 +16,7 @@ from uuid import NAMESPACE_URL, UUID, uuid5
 
 from pydantic import ValidationError
 
-from app.cli.mem0_records import Change, Remembered
+from app.cli.mem0_records import Change, MemoryRecord
 from app.governance.exports.schemas import FORMAT
 from app.identity.agents.repository import DEFAULT_AGENT_ID
 from app.integrations.mem0.errors import InvalidMem0RequestError
@@ -75,7 +75,7 @@ class Tally:
         if len(self.refusals) < 20:
             self.refusals.append(f"{memory_id}: {code}: {detail}")
 
-    def count(self, remembered: Remembered) -> None:
+    def count(self, remembered: MemoryRecord) -> None:
         """Count a memory that is imported."""
         self.memories += 1
         self.oldest = min(self.oldest or remembered.created_at, remembered.created_at)
@@ -100,7 +100,7 @@ class Conversion:
         self._runs: dict[str, tuple[str | None, str]] = {}
         self._texts: set[bytes] = set()
 
-    def batches(self, memories: Iterable[Remembered]) -> Iterator[list[bytes]]:
+    def batches(self, memories: Iterable[MemoryRecord]) -> Iterator[list[bytes]]:
         """Lines of whole imports; none where every memory was refused."""
         batch = _Batch()
         for remembered in memories:
@@ -117,7 +117,7 @@ class Conversion:
         if batch.size:
             yield batch.lines()
 
-    def _rows(self, remembered: Remembered) -> list[tuple[str, Row, bool]]:
+    def _rows(self, remembered: MemoryRecord) -> list[tuple[str, Row, bool]]:
         """Kind, row and whether any row of its id will do. Raises RefusedError."""
         row = self._memory(remembered)
         user_id, agent_id, session_id = row["user_id"], row["agent_id"], row["session_id"]
@@ -136,7 +136,7 @@ class Conversion:
         history = list(self._history(row, remembered.history))
         self.tally.history += len(history)
         row["version"] = max(1, len(history))
-        return [*rows, ("memory", row, False), *(("history", one, False) for one in history)]
+        return [*rows, ("memory", row, False), *(("history", entry, False) for entry in history)]
 
     def _session(self, session_id: str) -> list[tuple[str, Row, bool]]:
         user_id, home = self._runs[session_id]
@@ -145,7 +145,7 @@ class Conversion:
         # Not any session of this id will do: it must be the user's.
         return [("agent", stub, True), ("session", row, False)]
 
-    def _memory(self, remembered: Remembered) -> Row:
+    def _memory(self, remembered: MemoryRecord) -> Row:
         """The row of a memory. Raises RefusedError."""
         body = self._checked(remembered)
         text = str(body.messages)
@@ -178,7 +178,7 @@ class Conversion:
             "visibility": "members",
         }
 
-    def _checked(self, remembered: Remembered) -> MemoryCreate:
+    def _checked(self, remembered: MemoryRecord) -> MemoryCreate:
         """The memory as a request of ours, past the gate. Raises RefusedError."""
         owner = {name: composed(value) for name, value in remembered.owner.items() if value}
         agent_id = owner.get("agent_id")
@@ -245,7 +245,7 @@ class Conversion:
         return self._runs[session_id][0]
 
     def _history(self, row: Row, changes: Iterable[Change]) -> Iterator[Row]:
-        kept = [one for one in changes if not self._is_refused(one)]
+        kept = [change for change in changes if not self._is_refused(change)]
         for version, change in enumerate(kept, 1):
             base = {**row, "version": version, "update_time": stamp(change.time)}
             yield {
@@ -309,14 +309,14 @@ def stamp(time: datetime) -> str:
     return f"{text}+00:00"
 
 
-def _metadata(remembered: Remembered) -> tuple[dict[str, Any], str]:
+def _metadata(remembered: MemoryRecord) -> tuple[dict[str, Any], str]:
     """Metadata with what has no column here, and the type."""
     metadata = dict(remembered.metadata)
     if app_id := remembered.owner.get("app_id"):
         metadata[APP_KEY] = composed(app_id)
     categories = list(remembered.categories)
-    kind = next((one for one in categories if one in _TYPES), "fact")
-    if [one for one in categories if one != kind]:
+    kind = next((category for category in categories if category in _TYPES), "fact")
+    if [category for category in categories if category != kind]:
         metadata.setdefault("categories", categories)
     return metadata, kind
 

@@ -16,7 +16,7 @@ import httpx
 from app.cli.mem0_records import (
     OWNERS,
     Change,
-    Remembered,
+    MemoryRecord,
     UnreadableRecordError,
     change_of,
     from_answer,
@@ -31,10 +31,10 @@ _PASSING: Final = {429, 502, 503, 504}
 
 
 @dataclass(slots=True)
-class Found:
+class SourceContents:
     """What a source has: memories one by one, and what could not be read of it."""
 
-    memories: Iterator[Remembered]
+    memories: Iterator[MemoryRecord]
     total: int | None = None
     unreadable: list[str] = field(default_factory=list)
     """Ids, each with the reason."""
@@ -65,14 +65,14 @@ class HistoryFile:
         )
         return tuple(change for row in rows if (change := change_of(dict(row))) is not None)
 
-    def memories(self) -> Found:
+    def memories(self) -> SourceContents:
         """Every memory as its history tells it: without owner and metadata."""
         [total] = self._connection.execute("SELECT count(DISTINCT memory_id) FROM history")
-        found = Found(iter(()), total[0])
+        found = SourceContents(iter(()), total[0])
         found.memories = self._each(found)
         return found
 
-    def _each(self, found: Found) -> Iterator[Remembered]:
+    def _each(self, found: SourceContents) -> Iterator[MemoryRecord]:
         ids = self._connection.execute("SELECT DISTINCT memory_id FROM history ORDER BY memory_id")
         for (memory_id,) in ids.fetchall():
             with found.reading(memory_id):
@@ -113,7 +113,7 @@ def no_history(_memory_id: str) -> tuple[Change, ...]:
 @contextmanager
 def postgres_table(
     dsn: str, table: str, history: Callable[[str], tuple[Change, ...]]
-) -> Iterator[Found]:
+) -> Iterator[SourceContents]:
     """The memories of a table that mem0's store for pgvector wrote, all of one moment.
 
     Raises:
@@ -126,7 +126,7 @@ def postgres_table(
             runner.run(connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"))
             name = runner.run(_quoted(connection, table))
             total = runner.run(connection.fetchval(f"SELECT count(*) FROM {name}"))
-            found = Found(iter(()), total)
+            found = SourceContents(iter(()), total)
             found.memories = _of_rows(found, _pages(runner, connection, name), history)
             yield found
         finally:
@@ -134,8 +134,10 @@ def postgres_table(
 
 
 def _of_rows(
-    found: Found, rows: Iterable[tuple[str, str]], history: Callable[[str], tuple[Change, ...]]
-) -> Iterator[Remembered]:
+    found: SourceContents,
+    rows: Iterable[tuple[str, str]],
+    history: Callable[[str], tuple[Change, ...]],
+) -> Iterator[MemoryRecord]:
     for record_id, payload in rows:
         with found.reading(record_id):
             yield from_payload(record_id, json.loads(payload), history(record_id))
@@ -198,14 +200,14 @@ class Mem0Api:
         """Close the connections."""
         self._client.close()
 
-    def memories(self, *, history: bool) -> Found:
+    def memories(self, *, history: bool) -> SourceContents:
         """Every memory that the key may see, once; with `history` one more request for each.
 
         Raises:
             ConfigurationError: what the API refuses, and what to do.
 
         """
-        found = Found(iter(()), self._count())
+        found = SourceContents(iter(()), self._count())
         found.memories = self._each(found, history=history)
         return found
 
@@ -219,7 +221,7 @@ class Mem0Api:
             return None
         return answer.get("count") if isinstance(answer, Mapping) else None
 
-    def _each(self, found: Found, *, history: bool) -> Iterator[Remembered]:
+    def _each(self, found: SourceContents, *, history: bool) -> Iterator[MemoryRecord]:
         seen: set[str] = set()
         for kind, name in self._entities(found):
             filters = {f"{kind}_id": name}
@@ -232,7 +234,7 @@ class Mem0Api:
                 with found.reading(record_id):
                     yield from_answer(item, self._history(record_id) if history else ())
 
-    def _entities(self, found: Found) -> Iterator[tuple[str, str]]:
+    def _entities(self, found: SourceContents) -> Iterator[tuple[str, str]]:
         for item in self._paged("GET", "/v1/entities/", None, found):
             yield str(item.get("type")), str(item.get("name"))
 
@@ -245,7 +247,7 @@ class Mem0Api:
         method: str,
         path: str,
         body: Mapping[str, Any] | None,
-        found: Found,
+        found: SourceContents,
     ) -> Iterator[Mapping[str, Any]]:
         """What is on all pages; in `found`, how many of those that are counted did not come."""
         page = 1

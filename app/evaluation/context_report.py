@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from app.console import out, print_table
-from app.evaluation.conversation_run import ShownContext
+from app.evaluation.conversation_run import MeasuredContext
 from app.evaluation.dataset import Dataset
 from app.evaluation.report import by_category, milliseconds_of, percent, rounded_interval, rows_of
 
 
 def context_report_of(
-    dataset: Dataset, contexts: Mapping[int, Sequence[ShownContext]]
+    dataset: Dataset, contexts: Mapping[int, Sequence[MeasuredContext]]
 ) -> dict[str, Any]:
     """By budget: the share of the labelled messages that stand among the excerpts.
 
@@ -21,7 +21,7 @@ def context_report_of(
     return {str(budget): _of_budget(dataset, shown) for budget, shown in contexts.items()}
 
 
-def _of_budget(dataset: Dataset, contexts: Sequence[ShownContext]) -> dict[str, Any]:
+def _of_budget(dataset: Dataset, contexts: Sequence[MeasuredContext]) -> dict[str, Any]:
     shown = [context for context in contexts if context.question.gold]
     shares = [
         len(context.units & context.question.gold) / len(context.question.gold) for context in shown
@@ -52,7 +52,7 @@ def _of_budget(dataset: Dataset, contexts: Sequence[ShownContext]) -> dict[str, 
     }
 
 
-def _figures(shown: Sequence[ShownContext], shares: Sequence[float]) -> dict[str, Any]:
+def _figures(shown: Sequence[MeasuredContext], shares: Sequence[float]) -> dict[str, Any]:
     count = len(shown)
     return {
         "questions": count,

@@ -8,11 +8,11 @@ import typer
 from app.console import REFUSED, out
 from app.evaluation.api import open_api
 from app.evaluation.context_report import context_report_of, print_context_report
-from app.evaluation.conversation_run import ConversationEvaluation, ShownContext
+from app.evaluation.conversation_run import ConversationEvaluation, MeasuredContext
 from app.evaluation.dataset import Dataset
 from app.evaluation.measurement import ReportTarget, keep_report, print_search_report, say_kept
 from app.evaluation.report import loaded_of, loaded_sentences, report_of
-from app.evaluation.run import Asked, Plan
+from app.evaluation.run import AskedQuestion, Plan
 from app.runtime import utc_now
 from kemem.address import Service
 
@@ -23,10 +23,10 @@ class Gathered:
 
     dataset: Dataset
     evaluation: ConversationEvaluation
-    asked: list[Asked]
+    asked: list[AskedQuestion]
     """Searches of messages; none when they are not measured."""
 
-    contexts: dict[int, list[ShownContext]]
+    contexts: dict[int, list[MeasuredContext]]
     """By budget."""
 
     @property

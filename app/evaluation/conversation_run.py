@@ -37,7 +37,7 @@ WITHOUT_MEMORIES: Final = {"memories": False, "profile": False, "corrections": F
 
 
 @dataclass(frozen=True, slots=True)
-class ShownContext:
+class MeasuredContext:
     """What a model would see for one question."""
 
     store: Store
@@ -87,15 +87,15 @@ class ConversationEvaluation(Evaluation):
             if answer.status == 422:
                 fail(f"The service refuses such a context: {faults_of(answer)}.", code=UNUSABLE)
 
-    async def contexts(self, budget: int) -> list[ShownContext]:
+    async def contexts(self, budget: int) -> list[MeasuredContext]:
         """The context of every question in so many tokens, in the order of the data set."""
 
-        async def ask(store: Store, question: Question) -> ShownContext:
+        async def ask(store: Store, question: Question) -> MeasuredContext:
             return await self._context(store, question, budget)
 
         return await self._of_each_question(f"Contexts of {budget} tokens", ask)
 
-    async def _context(self, store: Store, question: Question, budget: int) -> ShownContext:
+    async def _context(self, store: Store, question: Question, budget: int) -> MeasuredContext:
         loaded = self.loaded[store.store_id]
         body = self._context_body(question.text, budget) | self._time(question)
         started = perf_counter()
@@ -104,7 +104,7 @@ class ConversationEvaluation(Evaluation):
         milliseconds = (perf_counter() - started) * 1000
         if not answer.ok:
             failed = answer.status in FAILURES
-            return ShownContext(
+            return MeasuredContext(
                 store, question, frozenset(), "", 0, 0, milliseconds, code_of(answer), failed
             )
         told = answer.body
@@ -112,7 +112,7 @@ class ConversationEvaluation(Evaluation):
             fail("The contexts of this service have no excerpts.", code=REFUSED)
         shown = (loaded.units.get(excerpt["message_id"], ()) for excerpt in told["used_excerpts"])
         excerpts = [part["tokens"] for part in told["parts"] if part["name"] == "excerpts"]
-        return ShownContext(
+        return MeasuredContext(
             store=store,
             question=question,
             units=frozenset(unit for units in shown for unit in units),

@@ -10,7 +10,7 @@ from typing import Any
 
 from app.console import out, print_table, progress
 from app.evaluation.api import Api
-from app.evaluation.locomo import CATEGORIES, Conversation, LocomoQuestion, Sitting, Turn
+from app.evaluation.locomo import CATEGORIES, LocomoConversation, LocomoQuestion, Sitting, Turn
 
 BATCH = 100
 AGENT = "locomo"
@@ -31,7 +31,7 @@ class LoadedConversation:
 class Loader:
     """Loads one conversation; safe to repeat, because every id derives from it."""
 
-    def __init__(self, api: Api, talk: Conversation, concurrency: int) -> None:
+    def __init__(self, api: Api, talk: LocomoConversation, concurrency: int) -> None:
         self._api = api
         self._talk = talk
         self._slots = asyncio.Semaphore(concurrency)
@@ -129,7 +129,9 @@ def _batches(turns: Iterable[Turn]) -> list[tuple[Turn, ...]]:
     return [held[start : start + BATCH] for start in range(0, len(held), BATCH)]
 
 
-async def play_locomo(api: Api, talk: Conversation, *, questions: int, concurrency: int) -> None:
+async def play_locomo(
+    api: Api, talk: LocomoConversation, *, questions: int, concurrency: int
+) -> None:
     """Load the conversation, say how fast, and ask its questions."""
     loader = Loader(api, talk, concurrency)
     await loader.prepare()
@@ -161,7 +163,9 @@ async def _timed(
     return perf_counter() - started
 
 
-def _report(loaded: LoadedConversation, talk: Conversation, seconds: dict[str, float]) -> None:
+def _report(
+    loaded: LoadedConversation, talk: LocomoConversation, seconds: dict[str, float]
+) -> None:
     rates = {name: talk.turn_count / taken for name, taken in seconds.items()}
     out.print(
         f"Messages: {loaded.messages['created']} stored, {loaded.messages['existing']} were "
@@ -176,7 +180,7 @@ def _report(loaded: LoadedConversation, talk: Conversation, seconds: dict[str, f
 
 
 async def _ask(
-    api: Api, talk: Conversation, loaded: LoadedConversation, asked: list[LocomoQuestion]
+    api: Api, talk: LocomoConversation, loaded: LoadedConversation, asked: list[LocomoQuestion]
 ) -> None:
     hits = 0
     for question in asked:

@@ -61,7 +61,7 @@ class LocomoQuestion:
 
 
 @dataclass(frozen=True, slots=True)
-class Conversation:
+class LocomoConversation:
     """Two people over months, and questions about what they said."""
 
     name: str
@@ -78,7 +78,7 @@ class Conversation:
         return sum(len(sitting.turns) for sitting in self.sittings)
 
 
-def read_conversation(path: Path, number: int) -> Conversation:
+def read_conversation(path: Path, number: int) -> LocomoConversation:
     """Conversation `number` of the file, from 0.
 
     Raises:
@@ -93,7 +93,7 @@ def read_conversation(path: Path, number: int) -> Conversation:
     return talks[number]
 
 
-def read_conversations(path: Path) -> list[Conversation]:
+def read_conversations(path: Path) -> list[LocomoConversation]:
     """Every conversation of the file, in its order.
 
     Raises:
@@ -111,7 +111,7 @@ def read_conversations(path: Path) -> list[Conversation]:
         ) from error
 
 
-def _conversation(sample: dict[str, Any]) -> Conversation:
+def _conversation(sample: dict[str, Any]) -> LocomoConversation:
     talk = sample["conversation"]
     speakers = (talk["speaker_a"], talk["speaker_b"])
     numbers = sorted(int(found[1]) for key in talk if (found := _SESSION.match(key)))
@@ -133,7 +133,7 @@ def _conversation(sample: dict[str, Any]) -> Conversation:
         )
         for question in sample["qa"]
     )
-    return Conversation(sample["sample_id"], speakers, sittings, questions)
+    return LocomoConversation(sample["sample_id"], speakers, sittings, questions)
 
 
 def _turn(turn: dict[str, Any], first_speaker: str) -> Turn:

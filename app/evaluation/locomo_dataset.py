@@ -14,7 +14,7 @@ from app.evaluation.dataset import (
 from app.evaluation.locomo import (
     ADVERSARIAL,
     CATEGORIES,
-    Conversation,
+    LocomoConversation,
     LocomoQuestion,
     Sitting,
     read_conversations,
@@ -48,7 +48,7 @@ def read_locomo(path: Path) -> Dataset:
     )
 
 
-def _store(talk: Conversation) -> Store:
+def _store(talk: LocomoConversation) -> Store:
     questions = [_question(question) for question in talk.questions]
     return Store(
         store_id=talk.name,

@@ -17,14 +17,14 @@ from app.evaluation.metrics import (
     quantile,
     score,
 )
-from app.evaluation.run import Asked, Evaluation
+from app.evaluation.run import AskedQuestion, Evaluation
 
 TOTAL = "total"
 _DIGITS = 4
 
 
 def report_of(
-    dataset: Dataset, evaluation: Evaluation, asked: Sequence[Asked], ks: Sequence[int]
+    dataset: Dataset, evaluation: Evaluation, asked: Sequence[AskedQuestion], ks: Sequence[int]
 ) -> dict[str, Any]:
     """Everything that was found, ready for JSON; shares are 0 to 1.
 
@@ -95,7 +95,9 @@ def by_category(
     }
 
 
-def _figures(asked: Sequence[Asked], scored: Sequence[Scores], ks: Sequence[int]) -> dict[str, Any]:
+def _figures(
+    asked: Sequence[AskedQuestion], scored: Sequence[Scores], ks: Sequence[int]
+) -> dict[str, Any]:
     mean = mean_scores(scored)
     tokens = {k: [sum(map(estimated_tokens, answer.texts[:k])) for answer in asked] for k in ks}
     return {
@@ -112,7 +114,7 @@ def _figures(asked: Sequence[Asked], scored: Sequence[Scores], ks: Sequence[int]
     }
 
 
-def _lacks_embedder(asked: Asked, models: frozenset[str]) -> bool:
+def _lacks_embedder(asked: AskedQuestion, models: frozenset[str]) -> bool:
     """Whether it was an embedder that did not answer, and not the reranker alone.
 
     Args:
@@ -156,7 +158,7 @@ def loaded_of(evaluation: Evaluation, dataset: Dataset) -> dict[str, Any]:
     }
 
 
-def _line(asked: Asked, made: Scores) -> dict[str, Any]:
+def _line(asked: AskedQuestion, made: Scores) -> dict[str, Any]:
     """One question: at which rank each of its units was found, None when it was not."""
     ranks = {
         unit: next((rank for rank, hit in enumerate(asked.hits, 1) if unit in hit), None)

@@ -72,7 +72,7 @@ class Loaded:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AskedQuestion:
     """A question, and what came back for it."""
 
     store: Store
@@ -158,7 +158,7 @@ class Evaluation:
             if not self._plan.keep:
                 await self._remove()
 
-    async def ask(self) -> list[Asked]:
+    async def ask(self) -> list[AskedQuestion]:
         """Ask every question; in the order of the data set."""
         return await self._of_each_question("Asking", self._ask)
 
@@ -254,14 +254,14 @@ class Evaluation:
         task.add_done_callback(self._under_way.discard)
         return await asyncio.shield(task)
 
-    async def _ask(self, store: Store, question: Question) -> Asked:
+    async def _ask(self, store: Store, question: Question) -> AskedQuestion:
         loaded = self.loaded[store.store_id]
         started = perf_counter()
         answer = await self._search(question.text, loaded.user_id, self._time(question), EXPECTED)
         milliseconds = (perf_counter() - started) * 1000
         told = answer.body if answer.ok else {}
         found = told.get(self.HITS, [])
-        return Asked(
+        return AskedQuestion(
             store=store,
             question=question,
             hits=[frozenset(loaded.units.get(hit[self.ITEM], ())) for hit in found],

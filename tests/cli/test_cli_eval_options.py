@@ -9,7 +9,7 @@ from typer.testing import CliRunner
 
 from app.cli.answer_options import answer_wishes
 from app.cli.evaluation_options import (
-    Part,
+    DatasetPart,
     context_wishes,
     depth_of,
     depths,
@@ -179,7 +179,7 @@ def test_the_environment_names_the_service_of_other_commands(arguments, tmp_path
     assert "The API key from the option --key is not valid" in said
 
 
-SAMPLED = Part(["a"], 1, 2, 3, 4)
+SAMPLED = DatasetPart(["a"], 1, 2, 3, 4)
 
 
 def test_contexts_have_a_budget_and_nothing_is_said_of_none():

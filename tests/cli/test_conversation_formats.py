@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from app.cli.conversation_formats import Reading, read_conversations
+from app.cli.conversation_formats import FilesRead, read_conversations
 from app.cli.conversation_messages import Times
 from app.cli.conversation_records import UnreadableError, records_of
 
@@ -18,7 +18,7 @@ NOW = datetime(2026, 11, 24, tzinfo=UTC)
 
 def read(
     tmp_path: Path, text: str | bytes, name: str = "a.jsonl", user: str | None = None
-) -> Reading:
+) -> FilesRead:
     file = tmp_path / name
     file.write_bytes(text if isinstance(text, bytes) else text.encode())
     return read_conversations(records_of(file), user_id=user, times=Times(NOW))
@@ -59,7 +59,7 @@ def claude(*messages: dict[str, Any], **fields: Any) -> dict[str, Any]:
     return {"uuid": "u-1", "name": "T", "chat_messages": list(messages)} | fields
 
 
-def contents(reading: Reading) -> list[list[str]]:
+def contents(reading: FilesRead) -> list[list[str]]:
     return [[said.content for said in one.messages] for one in reading.conversations]
 
 

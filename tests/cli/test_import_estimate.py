@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.cli.conversation_budget import Budget, Spent
+from app.cli.conversation_budget import ImportBudget, ImportSpending
 from app.cli.conversation_cost import Estimate, estimate_of
-from app.cli.conversation_messages import Conversation, Spoken
+from app.cli.conversation_messages import FileConversation, FileMessage
 from app.language.llm.tokens import EstimatedTokens
 from app.memory.extraction.session_reader import MESSAGES
 from kemem.jobs import ModelPrice, UsageOfDay, UsedModel, UsedModels
@@ -19,13 +19,13 @@ READER = UsedModel(model="m", price=ModelPrice(input=1.0, output=2.0))
 READING = UsedModels(extraction=READER, reconciliation=READER)
 
 
-def talk(said: Sequence[str], role: str = "user", user_id: str | None = None) -> Conversation:
-    messages = [Spoken(role, one, TIME, key=str(place)) for place, one in enumerate(said)]
-    return Conversation("s", "file", user_id, messages)
+def talk(said: Sequence[str], role: str = "user", user_id: str | None = None) -> FileConversation:
+    messages = [FileMessage(role, one, TIME, key=str(place)) for place, one in enumerate(said)]
+    return FileConversation("s", "file", user_id, messages)
 
 
 async def estimated(
-    *conversations: Conversation,
+    *conversations: FileConversation,
     models: UsedModels = READING,
     window_tokens: float = 10**9,
     profile_seconds: int = 600,
@@ -72,7 +72,7 @@ async def test_tokens_grow_with_what_was_said() -> None:
     ],
 )
 async def test_nothing_is_asked_of_who_has_nothing_to_read(
-    conversation: Conversation, models: UsedModels
+    conversation: FileConversation, models: UsedModels
 ) -> None:
     assert (await estimated(conversation, models=models)).by_work == {}
 
@@ -139,20 +139,24 @@ async def test_money_needs_the_price_of_every_model() -> None:
 
 @pytest.mark.parametrize(
     ("budget", "name"),
-    [(Budget(calls=10), "calls"), (Budget(tokens=10), "tokens"), (Budget(money=10), "money")],
+    [
+        (ImportBudget(calls=10), "calls"),
+        (ImportBudget(tokens=10), "tokens"),
+        (ImportBudget(money=10), "money"),
+    ],
 )
-def test_a_budget_is_reached_at_its_limit(budget: Budget, name: str) -> None:
+def test_a_budget_is_reached_at_its_limit(budget: ImportBudget, name: str) -> None:
     def reached(used: int) -> bool:
         values: dict[str, Any] = {name: used}
-        return budget.reached(Spent(**values)) is not None
+        return budget.reached(ImportSpending(**values)) is not None
 
     assert [reached(used) for used in (9, 10, 11)] == [False, True, True]
     assert bool(budget)
 
 
 def test_no_budget_is_never_reached() -> None:
-    assert not Budget()
-    assert Budget().reached(Spent(10**9, 10**12, 10**6)) is None
+    assert not ImportBudget()
+    assert ImportBudget().reached(ImportSpending(10**9, 10**12, 10**6)) is None
 
 
 def test_embeddings_cost_money_and_no_calls() -> None:
@@ -165,5 +169,5 @@ def test_embeddings_cost_money_and_no_calls() -> None:
         UsageOfDay(day=day, operation="rerank", calls=7),
     ]
 
-    assert Spent.of(rows) == Spent(2, 34, 0.75)
-    assert Spent.of(rows) - Spent(1, 4, 0.25) == Spent(1, 30, 0.5)
+    assert ImportSpending.of(rows) == ImportSpending(2, 34, 0.75)
+    assert ImportSpending.of(rows) - ImportSpending(1, 4, 0.25) == ImportSpending(1, 30, 0.5)

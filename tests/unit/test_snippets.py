@@ -94,7 +94,9 @@ def test_configuration_is_what_its_reader_reads(block: Block) -> None:
 
 def test_commands_of_kemem_exist() -> None:
     listing = (ROOT / "app/cli/main.py").read_text(encoding="utf-8")
-    known = set(re.findall(r'^    "([\w-]+)": Listed\(', listing, re.MULTILINE)) | {"--version"}
+    known = set(re.findall(r'^    "([\w-]+)": ListedCommand\(', listing, re.MULTILINE)) | {
+        "--version"
+    }
     called = {
         name
         for block in of(*SHELL)

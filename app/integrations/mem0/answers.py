@@ -103,7 +103,11 @@ def inferred(outcomes: Sequence[Outcome]) -> list[Shown]:
             "event": _EVENTS[outcome.event],
         }
         | ({"previous_memory": outcome.previous} if outcome.previous else {})
-        | ({"replaced": [shown_id(one) for one in outcome.replaced]} if outcome.replaced else {})
+        | (
+            {"replaced": [shown_id(memory_id) for memory_id in outcome.replaced]}
+            if outcome.replaced
+            else {}
+        )
         for outcome in outcomes
         if outcome.memory_id is not None and outcome.event in _EVENTS
     ]
@@ -114,7 +118,9 @@ def rejected(outcomes: Sequence[Outcome]) -> list[Shown]:
     return [
         {
             "memory": outcome.content,
-            "reasons": [{"code": one.code, "detail": one.detail} for one in outcome.reasons],
+            "reasons": [
+                {"code": reason.code, "detail": reason.detail} for reason in outcome.reasons
+            ],
         }
         for outcome in outcomes
         if outcome.event == "REJECT"
@@ -150,7 +156,9 @@ def event(job: JobRead, decisions: Sequence[DecisionRead]) -> Shown:
         "payload": {"user_id": job.user_id, "agent_id": job.agent_id, "run_id": job.session_id},
         "metadata": {},
         "results": [
-            _result(one) for one in decisions if one.memory_id is not None and one.event in _EVENTS
+            _result(decision)
+            for decision in decisions
+            if decision.memory_id is not None and decision.event in _EVENTS
         ],
         "created_at": _time(job.create_time),
         "updated_at": _time(job.update_time),

@@ -17,8 +17,8 @@ from app.integrations.mem0.export_schemas import (
     ExportCreate,
     ExportCreated,
     ExportGet,
-    Summary,
-    SummaryRequest,
+    ExportSummary,
+    ExportSummaryRequest,
 )
 from app.integrations.mem0.export_service import Mem0ExportService
 from app.integrations.mem0.project_schemas import Mem0Message
@@ -77,6 +77,8 @@ async def get_export(body: ExportGet, principal: ReaderDep, service: ExportDep) 
 
 
 @router.post("/summary/")
-async def get_summary(body: SummaryRequest, principal: ReaderDep, service: ExportDep) -> Summary:
+async def get_summary(
+    body: ExportSummaryRequest, principal: ReaderDep, service: ExportDep
+) -> ExportSummary:
     """How much is remembered, and of one user the profile as text."""
     return await service.summary(principal, body)

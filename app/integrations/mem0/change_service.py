@@ -18,7 +18,7 @@ from app.integrations.mem0.filters import (
 )
 from app.integrations.mem0.ids import own_id, shown_id
 from app.integrations.mem0.repository import ListedMemories
-from app.integrations.mem0.schemas import ENTITY_IDS, DeleteAllQuery, UpdateRequest
+from app.integrations.mem0.schemas import ENTITY_IDS, DeleteManyQuery, UpdateRequest
 from app.integrations.mem0.service import made, refuse_other_project
 from app.memory.memories.edit_service import EditService
 from app.memory.memories.filters import MAX_VALUES
@@ -113,13 +113,13 @@ class Mem0ChangeService:
             memories = ListedMemories(db, principal.access)
             while newest:
                 before = await memories.predecessors(newest)
-                newest = [one for one in before if one not in found]
+                newest = [memory for memory in before if memory not in found]
                 found |= dict.fromkeys(newest)
                 if len(found) > LINKED:
                     raise InvalidMem0RequestError(f"More than {LINKED} memories are linked.")
         return list(found)
 
-    async def delete_all(self, principal: Principal, query: DeleteAllQuery) -> Shown:
+    async def delete_all(self, principal: Principal, query: DeleteManyQuery) -> Shown:
         """Delete every memory that the query chooses; it must choose by something.
 
         Raises:

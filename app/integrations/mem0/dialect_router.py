@@ -28,7 +28,7 @@ PLAIN_TYPES: Final = (Document, Id, OwnId, Timestamp)
 """Types whose description says how a value looks, and not what it means."""
 
 
-class Dialect:
+class MountedDialect:
     """The routes of other clients, mounted below a path of theirs."""
 
     def __init__(
@@ -64,7 +64,7 @@ class Dialect:
         document = get_openapi(
             title=self._title, version=VERSION, routes=self._router.routes, servers=[{"url": url}]
         )
-        for operation in (one for path in document["paths"].values() for one in path.values()):
+        for operation in (entry for path in document["paths"].values() for entry in path.values()):
             # Faults are answered as mem0 does, by other statuses and shapes.
             operation["responses"].pop("422", None)
         for unused in ("HTTPValidationError", "ValidationError"):

@@ -9,7 +9,7 @@ from app.integrations.mem0 import answers
 from app.integrations.mem0.answers import Shown
 from app.integrations.mem0.entity_service import Mem0EntityService
 from app.integrations.mem0.router import same_project
-from app.integrations.mem0.schemas import EntityQuery, EventQuery
+from app.integrations.mem0.schemas import EntitiesQuery, EventQuery
 from app.platform.http.dependencies import provided
 
 ServiceDep = Annotated[Mem0EntityService, provided(Mem0EntityService)]
@@ -20,7 +20,7 @@ router = APIRouter(tags=["mem0"], dependencies=[Depends(same_project)])
 @router.get("/v1/entities/")
 async def list_entities(
     request: Request,
-    query: Annotated[EntityQuery, Query()],
+    query: Annotated[EntitiesQuery, Query()],
     principal: ReaderDep,
     service: ServiceDep,
 ) -> Shown:

@@ -22,7 +22,7 @@ from app.integrations.mem0.errors import (
 from app.integrations.mem0.filters import text_of, translated
 from app.integrations.mem0.ids import own_id
 from app.integrations.mem0.repository import ListedMemories
-from app.integrations.mem0.schemas import EntityQuery, EventQuery
+from app.integrations.mem0.schemas import EntitiesQuery, EventQuery
 from app.memory.extraction.inference_request import INFER
 from app.memory.memories.deletion_service import KIND as DELETE
 from app.memory.memories.errors import DecisionNotFoundError
@@ -57,7 +57,7 @@ class Mem0EntityService:
         self._jobs = jobs
 
     async def entities(
-        self, principal: Principal, query: EntityQuery, kinds: Sequence[str] = KINDS
+        self, principal: Principal, query: EntitiesQuery, kinds: Sequence[str] = KINDS
     ) -> tuple[list[Shown], dict[str, int]]:
         """A page of the entities that have memories, and how many there are of each kind."""
         async with self._work.read(principal) as db:
@@ -161,6 +161,6 @@ class Mem0EntityService:
             principal, JobQuery(kind=INFER, limit=query.page_size, cursor=query.cursor)
         )
         shown = [answers.event(job, []) for job in found.items]
-        for one in shown:
-            del one["results"]
+        for event in shown:
+            del event["results"]
         return shown, found.next_cursor

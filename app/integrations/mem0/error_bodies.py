@@ -77,7 +77,9 @@ def _sentence(detail: str, members: Mapping[str, Any]) -> str:
     """What clients show of an error, which show nothing else of it."""
     code = members["code"]
     if code == "gate_rejected":
-        return " ".join(["The gate refused it.", *(one["detail"] for one in members["reasons"])])
+        return " ".join(
+            ["The gate refused it.", *(reason["detail"] for reason in members["reasons"])]
+        )
     if code == "invalid_request" and "errors" in members:
         return "; ".join(
             f"{'.'.join(fault['location'][1:]) or fault['location'][0]}: {fault['detail']}"

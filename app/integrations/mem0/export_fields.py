@@ -94,10 +94,10 @@ def filled(
 
 def summary(profile: Mapping[str, Any]) -> str:
     """What is known of a user, a line for each field."""
-    return "\n".join(f"{name.replace('_', ' ')}: {_text(one)}" for name, one in profile.items())
+    return "\n".join(f"{name.replace('_', ' ')}: {_text(value)}" for name, value in profile.items())
 
 
 def _text(value: Any) -> str:
     if isinstance(value, Mapping):
-        return "; ".join(f"{name.replace('_', ' ')}: {_text(one)}" for name, one in value.items())
+        return "; ".join(f"{name.replace('_', ' ')}: {_text(part)}" for name, part in value.items())
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)

@@ -47,11 +47,11 @@ class ExportGet(Chosen):
         return self
 
 
-class SummaryRequest(Chosen):
+class ExportSummaryRequest(Chosen):
     model_config = example(filters={"user_id": "ana"})
 
 
-class Summary(ReadSchema):
+class ExportSummary(ReadSchema):
     summary: str | None = Field(description="A user's profile as text; null without a user.")
     total_memories: int
     memory_types: dict[str, int]

@@ -15,8 +15,8 @@ from app.integrations.mem0.export_schemas import (
     ExportCreate,
     ExportCreated,
     ExportGet,
-    Summary,
-    SummaryRequest,
+    ExportSummary,
+    ExportSummaryRequest,
 )
 from app.integrations.mem0.filters import named, translated
 from app.integrations.mem0.profile_fields import content_of
@@ -92,7 +92,7 @@ class Mem0ExportService:
         profile = await self._profile(principal, request.filters)
         return filled(request.fields, profile, await self._all(principal, request.filters))
 
-    async def summary(self, principal: Principal, body: SummaryRequest) -> Summary:
+    async def summary(self, principal: Principal, body: ExportSummaryRequest) -> ExportSummary:
         """How much is remembered, and of one user the profile as text.
 
         Raises:
@@ -112,7 +112,7 @@ class Mem0ExportService:
             )
         stats = await self._memories.stats(principal, made(StatsQuery, ids))
         known = summary(await self._profile(principal, ids)) if "user_id" in ids else None
-        return Summary(
+        return ExportSummary(
             summary=known,
             total_memories=stats.total,
             memory_types=stats.by_memory_type,
@@ -158,7 +158,7 @@ class Mem0ExportService:
                     translated(filters), expired=False, page=page, size=_AT_ONCE
                 )
                 shown = await shown_memories(db, principal.access, rows)
-                found += [answers.memory(one.model_dump()) for one in shown]
+                found += [answers.memory(memory.model_dump()) for memory in shown]
         return found
 
 

@@ -58,8 +58,8 @@ def _check_levels(filters: Filters | None) -> None:
     """Raises InvalidMem0RequestError for more than `LEVELS`."""
     inside: list[Any] = [filters or {}]
     for _ in range(LEVELS):
-        held = (one.values() if isinstance(one, Mapping) else one for one in inside)
-        inside = [one for each in held for one in each if isinstance(one, Mapping | list)]
+        held = (part.values() if isinstance(part, Mapping) else part for part in inside)
+        inside = [part for parts in held for part in parts if isinstance(part, Mapping | list)]
         if not inside:
             return
     raise InvalidMem0RequestError(f"`filters` has at most {LEVELS} levels.")
@@ -214,7 +214,7 @@ def _field(
         if operator == "ne" and operand == "*":
             conditions["exists"] = False
         elif operator in {"in", "nin"}:
-            conditions[operator] = [read(one) for one in _list(operand)]
+            conditions[operator] = [read(value) for value in _list(operand)]
         else:
             conditions[operator] = read(operand)
     return {column: conditions}
@@ -247,7 +247,9 @@ def _categories(value: Any) -> dict[str, Any]:
         {"in" if operator in {"contains", "eq"} else operator: _list(operand)}
         for operator, operand in operators.items()
     ]
-    return _joined("AND", [_field("memory_type", one, _same, ("in",)) for one in asked or [{}]])
+    return _joined(
+        "AND", [_field("memory_type", wanted, _same, ("in",)) for wanted in asked or [{}]]
+    )
 
 
 def _keywords(value: Any) -> dict[str, Any]:

@@ -32,10 +32,10 @@ from app.integrations.mem0.oss_schemas import (
 from app.integrations.mem0.router import chosen_by_query_alone
 from app.integrations.mem0.schemas import (
     AddRequest,
-    DeleteAllQuery,
-    EntityQuery,
+    DeleteManyQuery,
+    EntitiesQuery,
     ListRequest,
-    SearchRequest,
+    SearchBody,
     UpdateRequest,
 )
 from app.integrations.mem0.service import Mem0Service, made
@@ -88,7 +88,7 @@ async def get_all_memories(
     """Memories, newest first; without ids all that the key may see."""
     request = made(ListRequest, query.named | {"show_expired": query.show_expired})
     items, _ = await service.list_memories(principal, request, page=1, size=query.top_k)
-    return {"results": [_shown(one) for one in items]}
+    return {"results": [_shown(item) for item in items]}
 
 
 @router.get("/memories/{memory_id}")
@@ -121,7 +121,8 @@ async def memory_history(memory_id: str, principal: ReaderDep, service: ChangeDe
     """What happened to a memory, oldest first."""
     entries = await service.history(principal, memory_id)
     return [
-        _shown(one) | {"is_deleted": one["event"] == "DELETE", "actor_id": None} for one in entries
+        _shown(entry) | {"is_deleted": entry["event"] == "DELETE", "actor_id": None}
+        for entry in entries
     ]
 
 
@@ -130,7 +131,7 @@ async def delete_all_memories(
     query: Annotated[ServerOwner, Query()], principal: WriterDep, service: ChangeDep
 ) -> Shown:
     """Delete all memories of a user, an agent or a run; one of them must be named."""
-    await service.delete_all(principal, DeleteAllQuery(**query.named))
+    await service.delete_all(principal, DeleteManyQuery(**query.named))
     return {"message": "All relevant memories deleted"}
 
 
@@ -146,15 +147,15 @@ async def search_memories(
     body: ServerSearch, principal: ReaderDep, service: ServiceDep, count_more: MoreCountDep
 ) -> Shown:
     """Find memories by meaning, best first."""
-    request = made(SearchRequest, body.model_dump(exclude_unset=True, exclude={"explain"}))
+    request = made(SearchBody, body.model_dump(exclude_unset=True, exclude={"explain"}))
     found = await service.search(principal, request, count=partial(count_more, "read"))
-    return found | {"results": [_shown(one) for one in found["results"]]}
+    return found | {"results": [_shown(hit) for hit in found["results"]]}
 
 
 @router.get("/entities")
 async def list_entities(principal: ReaderDep, service: EntityDep) -> list[Shown]:
     """Users, agents and runs that have memories; the first 1,000."""
-    items, _ = await service.entities(principal, EntityQuery(), ("run", "agent", "user"))
+    items, _ = await service.entities(principal, EntitiesQuery(), ("run", "agent", "user"))
     return items
 
 

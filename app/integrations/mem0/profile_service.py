@@ -103,7 +103,9 @@ class Mem0ProfileService:
         try:
             await self._work.refuse_repeated(principal, key)
             user_ids = await self._chosen(principal, body)
-            ordered = [await self._profiles.derive(principal, ("user", one)) for one in user_ids]
+            ordered = [
+                await self._profiles.derive(principal, ("user", user_id)) for user_id in user_ids
+            ]
             answer = _ordered(body, ordered)
             async with self._work.write(principal, key) as unit:
                 unit.answer(answer, 202, user_id=body.entity_id)
@@ -165,7 +167,7 @@ class Mem0ProfileService:
         if len(job_ids) > MOST_SAMPLED:
             raise ProfileJobNotFoundError
         try:
-            jobs = [await self._jobs.get(principal, own_id("job", one)) for one in job_ids]
+            jobs = [await self._jobs.get(principal, own_id("job", job_id)) for job_id in job_ids]
         except (JobNotFoundError, InvalidMem0RequestError):
             raise ProfileJobNotFoundError from None
         if any(job.kind != PROFILE for job in jobs):
@@ -220,7 +222,7 @@ class Mem0ProfileSettingsService:
                 "A schema without a model",
                 "Rules fill the fields that every profile has. Set MEMORY_EXTRACTION_MODEL.",
             )
-        kept = [one for one in agent.config.get(NAME) or [] if one.get("topic") != TOPIC]
+        kept = [topic for topic in agent.config.get(NAME) or [] if topic.get("topic") != TOPIC]
         config = agent.config | {NAME: [*kept, *slots]}
         patch = AgentPatch(config=config)
         changed = await self._agents.patch(

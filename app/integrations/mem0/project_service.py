@@ -42,7 +42,7 @@ class Mem0ProjectService:
 
         """
         body.refuse_unserved()
-        named = [one for one in (body.org_id, body.project_id) if one is not None]
+        named = [name for name in (body.org_id, body.project_id) if name is not None]
         refuse_other_project(principal, *named)
         if body.custom_instructions is None:
             return

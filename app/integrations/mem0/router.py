@@ -19,12 +19,12 @@ from app.integrations.mem0.change_service import Mem0ChangeService
 from app.integrations.mem0.errors import InvalidMem0RequestError, UnknownMem0ProjectError
 from app.integrations.mem0.schemas import (
     AddRequest,
-    DeleteAllQuery,
+    DeleteManyQuery,
     DeleteQuery,
+    ListQuery,
     ListRequest,
-    PageQuery,
-    SearchRequest,
-    SearchRequestV3,
+    SearchBody,
+    SearchBodyV3,
     UpdateRequest,
 )
 from app.integrations.mem0.service import DEFAULT_PAGE, Mem0Service
@@ -92,7 +92,7 @@ async def add_v1(
 
 @router.post("/v3/memories/search/")
 async def search(
-    body: SearchRequestV3, principal: ReaderDep, service: ServiceDep, count_more: MoreCountDep
+    body: SearchBodyV3, principal: ReaderDep, service: ServiceDep, count_more: MoreCountDep
 ) -> Shown:
     """Find memories by meaning, best first."""
     return await service.search(principal, body, count=partial(count_more, "read"))
@@ -101,7 +101,7 @@ async def search(
 @router.post("/v2/memories/search/")
 @router.post("/v1/memories/search/", operation_id="search_v1")
 async def search_v2(
-    body: SearchRequest, principal: ReaderDep, service: ServiceDep, count_more: MoreCountDep
+    body: SearchBody, principal: ReaderDep, service: ServiceDep, count_more: MoreCountDep
 ) -> list[Shown]:
     """The same for clients before 2.0: ids may be beside `filters`, and the answer is a list."""
     found = await service.search(principal, body, count=partial(count_more, "read"))
@@ -158,7 +158,7 @@ async def chosen_by_query_alone(request: Request, _principal: WriterDep) -> None
 
 @router.delete("/v1/memories/", dependencies=[Depends(chosen_by_query_alone)])
 async def delete_all(
-    query: Annotated[DeleteAllQuery, Query()], principal: WriterDep, service: ChangeDep
+    query: Annotated[DeleteManyQuery, Query()], principal: WriterDep, service: ChangeDep
 ) -> Shown:
     """Delete all memories of a user, an agent, an app or a run, or what `filters` chooses."""
     return await service.delete_all(principal, query)
@@ -168,7 +168,7 @@ async def delete_all(
 async def list_memories(
     request: Request,
     body: ListRequest,
-    query: Annotated[PageQuery, Query()],
+    query: Annotated[ListQuery, Query()],
     principal: ReaderDep,
     service: ServiceDep,
 ) -> Shown:
@@ -187,7 +187,7 @@ async def list_memories(
 async def list_memories_v2(
     request: Request,
     body: ListRequest,
-    query: Annotated[PageQuery, Query()],
+    query: Annotated[ListQuery, Query()],
     principal: ReaderDep,
     service: ServiceDep,
 ) -> Shown | list[Shown]:

@@ -123,7 +123,7 @@ class Narrowing(Entities, ClientBody):
         return ["enable_graph"] if self.enable_graph else []
 
 
-class SearchRequest(Narrowing):
+class SearchBody(Narrowing):
     model_config = example(query="Where does she live?", filters={"user_id": "ana"}, top_k=5)
 
     query: str = Field(max_length=100_000)
@@ -144,7 +144,7 @@ class SearchRequest(Narrowing):
         return [name for name in names if getattr(self, name)]
 
 
-class SearchRequestV3(SearchRequest):
+class SearchBodyV3(SearchBody):
     """As clients since 2.0 write it: ids are in `filters`."""
 
     @model_validator(mode="after")
@@ -166,12 +166,12 @@ class ListRequest(Narrowing):
     page_size: Annotated[int, Field(ge=1, le=PAGE_SIZE)] | None = None
 
 
-class PageQuery(ClientQuery):
+class ListQuery(ClientQuery):
     page: Annotated[int, Field(ge=1, le=1_000_000)] | None = None
     page_size: Annotated[int, Field(ge=1, le=PAGE_SIZE)] | None = None
 
 
-class EntityQuery(ClientQuery):
+class EntitiesQuery(ClientQuery):
     page: Annotated[int, Field(ge=1, le=1_000_000)] = 1
     page_size: Annotated[int, Field(ge=1, le=ENTITIES)] = ENTITIES
 
@@ -200,7 +200,7 @@ class DeleteQuery(ClientQuery):
     delete_linked: bool = False
 
 
-class DeleteAllQuery(ClientQuery):
+class DeleteManyQuery(ClientQuery):
     user_id: IdOrAny | None = None
     agent_id: IdOrAny | None = None
     app_id: IdOrAny | None = None

@@ -27,7 +27,7 @@ from app.integrations.mem0.schemas import (
     Entities,
     ListRequest,
     Narrowing,
-    SearchRequest,
+    SearchBody,
 )
 from app.memory.memories.conflict_repository import shown_memories
 from app.memory.memories.errors import GateRejectedError
@@ -86,12 +86,12 @@ class Mem0Service:
             )
         refused = answers.rejected(added.results)
         if len(refused) == len(added.results):
-            raise GateRejectedError([one for each in refused for one in each["reasons"]])
-        verdicts = [one.decision_id for one in added.results]
+            raise GateRejectedError([reason for result in refused for reason in result["reasons"]])
+        verdicts = [outcome.decision_id for outcome in added.results]
         shown: Shown = {
             "message": "Memories stored as they were given.",
             "status": "SUCCEEDED",
-            "event_id": next((shown_id(one) for one in verdicts if one), None),
+            "event_id": next((shown_id(verdict) for verdict in verdicts if verdict), None),
             "results": answers.stored(added.results),
         }
         return answers.warned(shown | ({"rejected": refused} if refused else {}), body.unused)
@@ -130,7 +130,7 @@ class Mem0Service:
         return answers.memory(found.model_dump())
 
     async def search(
-        self, principal: Principal, body: SearchRequest, *, count: Callable[[int], None]
+        self, principal: Principal, body: SearchBody, *, count: Callable[[int], None]
     ) -> Shown:
         """What is remembered about a query, best first, with a `score` of `threshold` at least.
 
@@ -206,7 +206,7 @@ class Mem0Service:
                 filters, expired=body.show_expired, page=page, size=size
             )
             shown = await shown_memories(db, principal.access, rows)
-        return [answers.memory(one.model_dump(), body.fields) for one in shown], count
+        return [answers.memory(memory.model_dump(), body.fields) for memory in shown], count
 
 
 def _place(place: Place) -> dict[str, str]:

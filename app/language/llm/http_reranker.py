@@ -55,7 +55,7 @@ _REASONS: Final[dict[int, FailureReason]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
+class RerankDialect:
     """How one family of servers wants to be asked."""
 
     body: Callable[[str, str, Sequence[str]], Mapping[str, Any]]
@@ -83,10 +83,10 @@ def _tei(_model: str, query: str, documents: Sequence[str]) -> Mapping[str, Any]
     return {"query": query, "texts": list(documents), "raw_scores": False, "truncate": True}
 
 
-COHERE: Final = Dialect(_cohere)
-JINA: Final = Dialect(_jina)
+COHERE: Final = RerankDialect(_cohere)
+JINA: Final = RerankDialect(_jina)
 # Its --max-client-batch-size is 32 unless somebody changes it.
-TEI: Final = Dialect(_tei, documents_per_call=32)
+TEI: Final = RerankDialect(_tei, documents_per_call=32)
 
 
 class HTTPReranker:
@@ -99,7 +99,7 @@ class HTTPReranker:
         provider: str,
         model: str,
         address: str,
-        dialect: Dialect,
+        dialect: RerankDialect,
         timeout: timedelta,
     ) -> None:
         """Make a reranker; nothing is sent.

@@ -16,7 +16,7 @@ from app.language.llm.extractor import ModelUse
 from app.language.llm.json_answers import read_answer
 from app.language.llm.openai_client import failure_of, refusal_in, within_timeout, words_of
 from app.language.llm.openai_completion import Completion, read_completion
-from app.language.llm.openai_dialect import Dialect, Limit, Question, about_limit, about_roles
+from app.language.llm.openai_dialect import ChatQuestion, Dialect, Limit, about_limit, about_roles
 from app.platform.observability.spans import model_call
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class OpenAIChat:
             ModelUnavailableError: there is no answer, or none that can be read to its end.
 
         """
-        question = Question(system, user, schema, schema_name, max_output_tokens, opening)
+        question = ChatQuestion(system, user, schema, schema_name, max_output_tokens, opening)
         meter = _Meter()
         begun = self._dialect
         dialect, completion = await self._ask(question, begun, meter)
@@ -105,7 +105,7 @@ class OpenAIChat:
             self._dialect = dialect
 
     async def _ask(
-        self, question: Question, dialect: Dialect, meter: _Meter
+        self, question: ChatQuestion, dialect: Dialect, meter: _Meter
     ) -> tuple[Dialect, Completion]:
         """What the model wrote, and the dialect in which it did.
 

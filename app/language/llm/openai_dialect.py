@@ -72,7 +72,7 @@ def about_limit(words: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ChatQuestion:
     """What is asked, in whatever dialect."""
 
     system: str

@@ -14,7 +14,7 @@ import httpx2
 
 from app.errors import ConfigurationError
 from app.language.llm.authorities import authorities
-from app.language.llm.http_reranker import COHERE, JINA, TEI, Dialect, HTTPReranker
+from app.language.llm.http_reranker import COHERE, JINA, TEI, HTTPReranker, RerankDialect
 
 # A model's own name may hold `@` and `/` (`@cf/baai/bge-reranker-base`).
 _HANDLE: Final = re.compile(
@@ -35,7 +35,7 @@ _WRITE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class _Provider:
-    dialect: Dialect
+    dialect: RerankDialect
     address: str | None = None
     """Where it is when the handle does not say; None for what only its owner knows."""
 

@@ -9,12 +9,12 @@ from typer import Exit
 from app.evaluation.answer_measurement import confirm, grade_readings, price_of
 from app.evaluation.answer_report import answer_report_of, print_answer_report
 from app.evaluation.conversation_measurement import Gathered
-from app.evaluation.conversation_run import ShownContext
+from app.evaluation.conversation_run import MeasuredContext
 from app.evaluation.dataset import NEVER_SAID, Dataset, DatasetUnit, Question, Store
 from app.evaluation.grader import grader_prompt, score_of
 from app.evaluation.kept_answers import KeptAnswers
 from app.evaluation.reader import reader_prompt, readings_of, rendered
-from app.evaluation.run import Asked
+from app.evaluation.run import AskedQuestion
 from app.language.llm.chat import ChatAnswer
 from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.extractor import ModelUse
@@ -32,10 +32,12 @@ DATASET = Dataset("one", (STORE,))
 def gathered(problem=None):
     """What a service gave: one context and one hit for each question."""
     shown = [
-        ShownContext(STORE, one, frozenset({"1"}), "She lives in Munich.", 9, 9, 1.0, problem)
+        MeasuredContext(STORE, one, frozenset({"1"}), "She lives in Munich.", 9, 9, 1.0, problem)
         for one in STORE.questions
     ]
-    asked = [Asked(STORE, one, [frozenset({"1"})], ["…"], 1, 1.0) for one in STORE.questions]
+    asked = [
+        AskedQuestion(STORE, one, [frozenset({"1"})], ["…"], 1, 1.0) for one in STORE.questions
+    ]
     return Gathered(dataset=DATASET, evaluation=None, asked=asked, contexts={2000: shown})
 
 
