@@ -26,9 +26,10 @@ from app.language.llm.extractor import (
 # As if the model had hesitated: it fails the gate.
 _NO_CONFIDENCE: Final = 0.5
 
-_ATTRIBUTE: Final = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z][a-z0-9_]*)+")
+# A subject in any script, and a property: 老周.occupation.
+_ATTRIBUTE: Final = re.compile(r"[^\W\d_]\w*(?:\.\w+)*\.[a-z][a-z0-9_]*")
 _LONGEST_ATTRIBUTE: Final = 100
-_SPACES: Final = re.compile(r"[\s-]+")
+_NO_WORD: Final = re.compile(r"[^\w.]+")
 _YEAR_OR_MONTH: Final = re.compile(r"\d{4}(?:-\d{2})?")
 
 # What an id may look like (values/fields.py); what does not could be a sentence, and would be
@@ -96,7 +97,7 @@ def _type(value: Any) -> str:
 def _attribute(value: Any) -> str | None:
     if not isinstance(value, str) or len(value) > _LONGEST_ATTRIBUTE:
         return None
-    name = _SPACES.sub("_", value.strip().lower())
+    name = _NO_WORD.sub("_", value.strip().lower()).replace("._", ".")
     return name if _ATTRIBUTE.fullmatch(name) else None
 
 

@@ -58,8 +58,10 @@ def last_day(end: datetime | None) -> str | None:
 
 
 def moment(time: datetime) -> str:
-    """With its weekday, which "next Friday" needs and models get wrong."""
-    return f"{_WEEKDAYS[time.weekday()]} {time.isoformat(timespec='minutes')}"
+    """The date as in all lines, its weekday, which "next Friday" needs and models get wrong, and
+    the local time of day.
+    """
+    return f"{time.date().isoformat()} {_WEEKDAYS[time.weekday()]} {time:%H:%M}"
 
 
 def conversation(request: ExtractionRequest, *, longest: int | None = None) -> PromptConversation:

@@ -13,7 +13,7 @@ from app.language.llm.chat import JsonSchema
 from app.language.llm.extractor import Scope
 from app.language.text.prompt_text import escape_line
 
-EXTRACTION_VERSION: Final = "extraction/11"
+EXTRACTION_VERSION: Final = "extraction/12"
 RECONCILE_VERSION: Final = "reconcile/9"
 
 _DATA: Final = """\
@@ -36,13 +36,16 @@ the assistant with it. When the user changes or ends it, carries it out or gives
 new statement, with the same attribute.
 - kind "attributes": names in use, to be used again.
 - kind "earlier": read before, to understand the rest; report nothing from it.
-- kind "message": a new message with its id, role and local time.
+- kind "message": a new message with its id, role and local time. All dates are written \
+year-month-day.
 
 # What counts
 - Only what the user states, or clearly confirms after the assistant said it: about themselves, \
-the people and things around them, their work, plans and wishes. What they tell of themselves \
-inside a question or request counts, and a wish that outlives the answer is a goal or a \
-preference. The request itself does not count, nor what they weigh, doubt or do not know for its \
+the people and things around them, their work, projects, plans and wishes.
+- Questions and requests hold facts, too: what the user has, does, uses, pays, plans or is \
+hindered by, with whom and by when. Those count. What they want of a project (its aim, tools, \
+limits, dates), or for longer than this answer, is a goal, constraint or preference. What is \
+asked for in this answer alone does not count, nor what they weigh, doubt or do not know for its \
 sake.
 - What only the assistant said, advised, guessed or repeated does not count. When the user \
 confirms it, however briefly, evidence names both messages. Only a decision they reached \
@@ -56,10 +59,14 @@ works.
 
 # How to write an entry
 - content: one statement in one sentence that can be understood alone, about the user in the \
-third person, in the language of the message that says it. Two facts (an employer, years of \
-experience) are two entries, and what they share stands in each, but none says again what another \
-one says; things of a kind (hobbies) may be one. Never translate. Keep names, numbers and units \
-letter for letter. Instead of "it" or "there", write what is meant; instead of a relative time \
+third person, in the language of the message that says it, never translated. It keeps every name, \
+number, unit, place and date that was said with it, letter for letter: who, whose, which, how \
+many, how much, where, by when, and why. Two facts (an employer, years of experience) are two \
+entries, and what they share stands in each, but none says again what another one says; things of \
+a kind (hobbies) may be one. What lasts longer than the plan or appointment it is told with (who \
+somebody is, where something is found) is an entry of its own. A person whose name and relation to \
+the user are both known, here or from kind "known", is called by both in every entry. Instead of \
+"it" or "there", write what is meant; instead of a relative time \
 ("now", "the last one"), the date or month, counted from the time of the message that says it: a \
 weekday with "next" is the first one after that day, one with 下周 that of the calendar week \
 after. What will not stay so by itself (a mood, a difficulty, what they are busy with, a stage of \
@@ -73,9 +80,11 @@ is), knowledge (what they taught about a field), experience (what doing somethin
 - confidence: 0.9 or more for what was said outright or confirmed, 0.95 for a correction, 0.7 to \
 0.8 for what follows strongly, less for what is inferred.
 - evidence: ids of the messages that say so.
-- attribute: when only one value can hold at a time, the name of what it is the value of, in \
-English snake_case in every language: subject.property (user.name, user.residence, \
-user.occupation, user.employer, user.partner, user.birthday). Otherwise null.
+- attribute: when only one value can hold at a time, the name of what it is the value of: \
+subject.property (user.name, user.residence, user.occupation, user.employer, user.partner, \
+user.birthday). The subject is "user", or else the name of the person or thing as it stands in \
+content, and is never left out; for one subject it is always the same, as in kind "attributes". \
+The property is English snake_case in every language. Otherwise null.
 - valid_from: the ISO 8601 date since which it holds or from which it will, on which something \
 ended, or on which an event takes place; the first day where only a month or year was said. null \
 when no time was said: never the day of the message instead.
@@ -122,18 +131,14 @@ _SCOPES: Final[dict[Scope, str]] = {
 _SCOPE: Final = "# Scopes of an entry"
 
 _SIGNALS: Final = {
-    "correction": "The user seems to correct the assistant. Look for what was wrong and how it "
-    "really is: type correction, with source_error.",
-    "reinforcement": "The user seems to confirm what the assistant said, which then counts, or to "
-    "praise what it did, which should be kept doing.",
-    "preference": "The user seems to say what they like or dislike.",
-    "identity": "The user seems to say who they are.",
-    "goal": "The user seems to say what they want to reach.",
-    "decision": "Something seems to have been decided.",
+    "correction": "The user corrects the assistant: type correction, with source_error.",
+    "reinforcement": "The user confirms what the assistant said, which then counts, or praises "
+    "what it did, which should be kept doing.",
 }
-_BOTH: Final = (
-    "Both a correction and a confirmation were noticed. About the same thing, the correction wins."
-)
+_NOTICED: Final = """\
+# Noticed
+Simple rules found words that often mean what follows, and often do not. Where the messages do not \
+say so, ignore it. A correction wins over a confirmation."""
 
 _WISHES: Final = """\
 # Wishes of the application
@@ -257,7 +262,7 @@ and numbers letter for letter.
 
 INSTRUCTIONS: Final = (
     _EXTRACTION, _ENDED, _GOES_ON, _EXPERIENCE, _RECONCILE, _DUE, _PARTS, _WISHES,
-    *_SIGNALS.values(), _BOTH,
+    *_SIGNALS.values(), _NOTICED,
 )  # fmt: skip
 """All that is ours, for whoever checks that none of it comes back as something said."""
 
@@ -273,7 +278,7 @@ def extraction_prompt(
 
     Args:
         scopes: the only ones that may be named; a single one need not be.
-        signals: what was noticed; a name not known here is left out. All of them may stand.
+        signals: what was noticed; those that call for no other reading are left out.
         wishes: the caller's own, put where it cannot end our part or pass for it.
         ended: whether the conversation has ended, so that it is asked what it taught; else, whether
             this piece taught anything.
@@ -284,10 +289,8 @@ def extraction_prompt(
         listed = "\n".join(f"- {scope}: {_SCOPES[scope]}" for scope in scopes)
         parts.append(f"{_SCOPE}\n{listed}")
     hints = [sentence for name, sentence in _SIGNALS.items() if name in signals]
-    if {"correction", "reinforcement"} <= set(signals):
-        hints.append(_BOTH)
     if hints:
-        parts.append("# Noticed\n" + "\n".join(f"- {hint}" for hint in hints))
+        parts.append("\n".join([_NOTICED, *(f"- {hint}" for hint in hints)]))
     return _with_wishes(parts, wishes)
 
 

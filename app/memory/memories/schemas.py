@@ -66,9 +66,15 @@ Confidence = Annotated[float, Field(ge=0.0, le=1.0), BeforeValidator(_number)]
 ShortText = Annotated[str, StringConstraints(min_length=1, max_length=255), Storable]
 Attribute = Annotated[
     str,
-    StringConstraints(pattern=r"^[a-z][a-z0-9_]*(\.[a-z0-9_]+)+$", max_length=100),
+    # The subject may be a name in any script.
+    StringConstraints(
+        pattern=r"^[a-z\u0080-\uFFFF][a-z0-9_\u0080-\uFFFF]*"
+        r"(\.[a-z0-9_\u0080-\uFFFF]+)*\.[a-z0-9_]+$",
+        max_length=100,
+    ),
     Field(
-        description="What it gives the value of, where only one value can hold.",
+        description="What it gives the value of, where only one value can hold: a subject, whose "
+        "name may be of any script, and a property.",
         examples=["user.residence"],
     ),
 ]

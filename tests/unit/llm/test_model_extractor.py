@@ -83,7 +83,7 @@ async def asked(
 def test_extractor_says_who_it_is(extractor: ModelExtractor):
     assert extractor.name == "openai/local-model"
     assert extractor.model == "local-model"
-    assert extractor.prompt_version == "extraction/11"
+    assert extractor.prompt_version == "extraction/12"
 
 
 async def test_what_came_with_a_message_is_named_behind_it(
@@ -412,6 +412,9 @@ class TestEntry:
             ("user.dog-name.first", "user.dog_name.first"),
             ("residence", None),
             ("用户.住处", None),
+            ("老周.occupation", "老周.occupation"),
+            ("Dr. Anna O'Neil.employer", "dr.anna_o_neil.employer"),
+            (".employer", None),
             ("user.", None),
             (f"user.{'x' * 95}", f"user.{'x' * 95}"),
             (f"user.{'x' * 96}", None),
@@ -705,7 +708,7 @@ class TestConversation:
         sent = await asked(server, extractor, request(*turns, recalled=("The user is a vet.",)))
 
         assert [message["role"] for message in sent.body["messages"]] == ["system", "user"]
-        when = "Sat 2026-11-21T12:00+00:00"
+        when = "2026-11-21 Sat 12:00"
         assert lines_of(sent) == [
             {"kind": "known", "text": "The user is a vet."},
             {"kind": "earlier", "role": "assistant", "time": when, "text": "Where do you live?"},
@@ -810,7 +813,7 @@ class TestConversation:
             server, extractor, request(ConversationTurn("msg_1", "user", "今天很冷。", late))
         )
 
-        assert lines_of(sent)[0]["time"] == "Sun 2026-11-22T01:05+08:00"
+        assert lines_of(sent)[0]["time"] == "2026-11-22 Sun 01:05"
 
     @pytest.mark.parametrize(
         "attack",
@@ -925,15 +928,14 @@ class TestInstructions:
         without = system_of(await asked(server, extractor, request()))
         signals = frozenset({"correction", "reinforcement", "something_new"})
         both = system_of(await asked(server, extractor, request(signals=signals)))
-        one = system_of(await asked(server, extractor, request(signals=frozenset({"goal"}))))
+        goal = system_of(await asked(server, extractor, request(signals=frozenset({"goal"}))))
 
+        assert goal == without
         assert "# Noticed" not in without
-        assert "seems to correct" in both
-        assert "seems to confirm" in both
-        assert "the correction wins" in both
+        assert "often do not" in both
+        assert "corrects the assistant" in both
+        assert "confirms what the assistant said" in both
         assert "something_new" not in both
-        assert "want to reach" in one.split("# Noticed")[1]
-        assert "the correction wins" not in one
 
     async def test_begin_alike_so_that_they_can_be_cached(
         self, server: OpenAIServer, extractor: ModelExtractor
@@ -943,7 +945,7 @@ class TestInstructions:
             await asked(
                 server,
                 extractor,
-                request(scopes=("user",), signals=frozenset({"goal"}), prompt="Only food."),
+                request(scopes=("user",), signals=frozenset({"correction"}), prompt="Only food."),
             )
         )
         project = system_of(
@@ -1009,9 +1011,14 @@ class TestInstructions:
         [
             'Entries say "the user" all the same; never invent a name',
             "under another person's name is theirs",
-            "inside a question or request counts",
-            "a wish that outlives the answer is a goal or a preference",
-            "The request itself does not count",
+            "Questions and requests hold facts, too",
+            "What they want of a project",
+            "What is asked for in this answer alone does not count",
+            "It keeps every name, number, unit, place and date that was said with it",
+            "What lasts longer than the plan or appointment it is told with",
+            "is called by both in every entry",
+            "and is never left out",
+            "The property is English snake_case in every language",
             "however briefly, evidence names both messages",
             "Never report it again in any words",
             "When the user changes or ends it, carries it out or gives it up, report the new "
@@ -1034,15 +1041,16 @@ class TestInstructions:
     ):
         assert rule in " ".join(system_of(await asked(server, extractor, request())).split())
 
-    def test_have_a_hint_for_every_signal(self):
+    def test_have_a_hint_for_each_signal_that_asks_for_another_reading(self):
         plain = extraction_prompt(scopes=("user",), signals=(), wishes=None)
 
-        hinted = [
-            extraction_prompt(scopes=("user",), signals=(signal,), wishes=None)
+        hinted = {
+            signal
             for signal in get_args(Signal)
-        ]
+            if extraction_prompt(scopes=("user",), signals=(signal,), wishes=None) != plain
+        }
 
-        assert len({plain, *hinted}) == len(hinted) + 1
+        assert hinted == {"correction", "reinforcement"}
 
     def test_name_nobody(self):
         """An example's name comes back as a memory ("John Doe" did)."""

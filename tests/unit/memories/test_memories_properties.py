@@ -4,8 +4,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from app.conversation.messages.window import closure
 from app.language.text.normal_forms import content_hash
@@ -122,3 +124,24 @@ def test_only_an_earlier_new_statement_of_a_request_is_a_duplicate(texts, floor)
         assert int(first) < index
         assert int(first) not in twins
         assert similarity >= floor
+
+
+@pytest.mark.parametrize(
+    ("attribute", "taken"),
+    [
+        ("user.residence", True),
+        ("老周.occupation", True),
+        ("dr.müller.employer", True),
+        ("residence", False),
+        ("User.residence", False),
+        ("老 周.occupation", False),
+        ("老周.职业", False),
+    ],
+)
+def test_attribute_has_a_subject_in_any_script_and_an_english_property(attribute, taken) -> None:
+    try:
+        MemoryCreate(messages="老周是木匠。", user_id="ana", attribute=attribute)
+    except ValidationError:
+        assert not taken
+    else:
+        assert taken
