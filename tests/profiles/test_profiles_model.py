@@ -403,8 +403,8 @@ class TestTime:
         shown = lines.get("The user works as a nurse in Porto.", {"state": "not shown"})
         assert shown.get("state") == state
         if state != "not shown":
-            names = {"valid_from": "since", "valid_to": "until", "expected_valid_days": "due"}
-            assert {names[name] for name in days if name in names} <= shown.keys()
+            names = {"said_at": "said", "expected_valid_days": "due"}
+            assert {names.get(name, name) for name in days} <= shown.keys()
 
     @pytest.mark.parametrize(
         ("slot", "told"),
@@ -442,6 +442,7 @@ class TestTime:
         await derive(client)
         [current] = lines_of(chat.requests[-1], "current")
         assert (current["slot"], current["outdated"]) == ("attributes.profession", True)
+        assert "written" in current
         assert values(await profile(client)) == {}
 
         await save(client, "The user plays chess.")

@@ -88,6 +88,7 @@ _DECISIONS: Final = _list(
         event=_one_of(get_args(ReconcileEvent)),
         memories=_list(_TEXT),
         content=_TEXT_OR_NULL,
+        rests=_list(_object(memory=_TEXT, content=_TEXT, attribute=_TEXT_OR_NULL)),
     )
 )
 _REVIEWS: Final = _or_null(

@@ -94,7 +94,8 @@ def _type(value: Any) -> str:
     return name if name in MEMORY_TYPES else "fact"
 
 
-def _attribute(value: Any) -> str | None:
+def attribute_name(value: Any) -> str | None:
+    """`subject.property` in one form; None for what is no such name."""
     if not isinstance(value, str) or len(value) > _LONGEST_ATTRIBUTE:
         return None
     name = _NO_WORD.sub("_", value.strip().lower()).replace("._", ".")
@@ -191,7 +192,7 @@ class _StatementEntry(BaseModel):
 class _ExtractionEntry(_StatementEntry):
     type: Annotated[str, BeforeValidator(_type)] = "fact"
     scope: Annotated[Scope | None, BeforeValidator(_scope)] = None
-    attribute: Annotated[str | None, BeforeValidator(_attribute)] = None
+    attribute: Annotated[str | None, BeforeValidator(attribute_name)] = None
     valid_from: Annotated[datetime | None, BeforeValidator(_moment)] = None
     valid_to: Annotated[datetime | None, BeforeValidator(_end)] = None
     due: Annotated[date | None, BeforeValidator(_day)] = None

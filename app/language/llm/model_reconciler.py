@@ -17,7 +17,7 @@ from app.language.llm.answer_schemas import reconcile_schema
 from app.language.llm.chat import ChatModel
 from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.extractor import ModelUse
-from app.language.llm.model_entries import remark
+from app.language.llm.model_entries import attribute_name, remark
 from app.language.llm.model_maintenance import MaintenanceSheet
 from app.language.llm.prompt_lines import day, last_day, line
 from app.language.llm.prompts import RECONCILE_VERSION, reconcile_prompt
@@ -28,6 +28,7 @@ from app.language.llm.reconciler import (
     ReconcileDecision,
     ReconcileQuestion,
     Reconciliation,
+    Remainder,
 )
 
 _LONGEST_REASON: Final = 300
@@ -183,11 +184,22 @@ def _words(value: Any) -> tuple[str, ...]:
     return tuple(dict.fromkeys(_word(item) for item in values))
 
 
+class _Rest(BaseModel):
+    memory: Annotated[str, BeforeValidator(_word)] = ""
+    content: Annotated[str | None, BeforeValidator(remark)] = None
+    attribute: Annotated[str | None, BeforeValidator(attribute_name)] = None
+
+
+def _rests(value: Any) -> list[Any]:
+    return [rest for rest in value if isinstance(rest, Mapping)] if isinstance(value, list) else []
+
+
 class _DecisionEntry(BaseModel):
     statement: Annotated[str, BeforeValidator(_word)]
     event: Annotated[str, BeforeValidator(_word)] = ""
     memories: Annotated[tuple[str, ...], BeforeValidator(_words)] = ()
     content: Annotated[str | None, BeforeValidator(remark)] = None
+    rests: Annotated[tuple[_Rest, ...], BeforeValidator(_rests)] = ()
     reason: Annotated[str | None, BeforeValidator(remark)] = None
 
 
@@ -236,7 +248,8 @@ def _decision(
         case "UPDATE" | "MERGE" as event:
             decision = _rewritten(event, entry, named, reason)
         case "SUPERSEDE" | "DELETE" as event:
-            decision = _ended(question, event, entry, named, reason)
+            kept = _remainders(entry, named, known)
+            decision = _ended(question, event, named, kept, reason)
         case _:
             decision = _added("The model named an unknown event.")
     return decision
@@ -266,16 +279,31 @@ def _rewritten(
 def _ended(
     question: ReconcileQuestion,
     event: str,
-    entry: _DecisionEntry,
     named: tuple[str, ...],
+    kept: tuple[Remainder, ...],
     reason: str,
 ) -> ReconcileDecision:
     if not named:
         return _added("The model named no memory.")
     if event == "DELETE" and question.proposed.retracts:
-        return ReconcileDecision("DELETE", named, entry.content, reason)
+        return ReconcileDecision("DELETE", named, reason=reason, remainders=kept)
     # The old one goes either way; deleting it for a new one would lose that, too.
-    return ReconcileDecision("SUPERSEDE", named, entry.content, reason)
+    return ReconcileDecision("SUPERSEDE", named, reason=reason, remainders=kept)
+
+
+def _remainders(
+    entry: _DecisionEntry, named: tuple[str, ...], known: Mapping[str, str]
+) -> tuple[Remainder, ...]:
+    """The first remainder of each memory that ends.
+
+    A model that cannot be held to the schema writes it as `content`: it is the first one's.
+    """
+    found = {named[0]: Remainder(named[0], entry.content)} if named and entry.content else {}
+    for rest in reversed(entry.rests):
+        memory_id = known.get(rest.memory.lower())
+        if memory_id in named and rest.content:
+            found[memory_id] = Remainder(memory_id, rest.content, rest.attribute)
+    return tuple(found[each] for each in named if each in found)
 
 
 def _added(reason: str) -> ReconcileDecision:

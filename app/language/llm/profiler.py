@@ -84,11 +84,22 @@ class KnownMemory:
         return self.content if self.speaker is None else f"{self.speaker}: {self.content}"
 
 
+def newest_day(known: Sequence[KnownMemory], now: datetime) -> date:
+    """The day on which the newest of the memories was said: what "now" is in a profile.
+
+    Somebody may have said nothing for years, or their old conversations were imported. What
+    was saved without a time was said today at the latest, and nobody knows when.
+    """
+    said = [memory.said_at or (now if memory.valid_from else memory.since) for memory in known]
+    return min(max(said, default=now), now).date()
+
+
 @dataclass(frozen=True, slots=True)
 class CurrentValue:
     """What stands in a slot now.
 
     Args:
+        written: when it was written.
         fixed: a person wrote it, and no job changes it.
         outdated: a memory that it was derived from holds no longer: without a new value it goes.
 
@@ -99,6 +110,7 @@ class CurrentValue:
     memory_ids: Sequence[str] = ()
     fixed: bool = False
     outdated: bool = False
+    written: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

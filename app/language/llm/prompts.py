@@ -14,7 +14,7 @@ from app.language.llm.extractor import Scope
 from app.language.text.prompt_text import escape_line
 
 EXTRACTION_VERSION: Final = "extraction/12"
-RECONCILE_VERSION: Final = "reconcile/9"
+RECONCILE_VERSION: Final = "reconcile/10"
 
 _DATA: Final = """\
 # What you are given
@@ -194,6 +194,8 @@ statements, that it may concern, likeliest first. Any memory shown may be named,
 statement: its id stands for what it becomes.
 - An "attribute" has one value at a time: of memories and statements with the same one, the one \
 said last replaces the others, unless they say the same or are of different times.
+- One person may stand here under a name and there under a relation (a sister), where a line says \
+that both are the same.
 - "said" is the day on which each was said, "valid_from" and "valid_to" are the days from which \
 and until which it holds; on "due" it is to be done, or has most likely passed. With "speaker" it \
 is in that person's own words; two people's words are about two people.
@@ -207,17 +209,16 @@ cannot be so any longer because of it, also what nobody has taken back (who move
 the flatmate, the rent and the search for a flat; who leaves a job has no more its pay, hours, \
 commute, duties, colleagues and habits there; who has passed is in the course no more). Name all \
 that it ends, in whatever words or under whatever attribute they stand, but each memory in one \
-decision alone. When one of them also \
-says something else that still holds, name that one first, and content is one sentence with that \
-rest; otherwise content is null. What happened once stays true, and what was said before a memory \
-does not replace it. What is settled to hold from a later day, its valid_from, replaces a memory \
-too, which then holds until that day; a mere plan changes nothing yet.
+decision alone. What else one of them says, and still holds, stands in "rests". What happened \
+once stays true, and what was said before a memory does not replace it. What is settled to hold \
+from a later day, its valid_from, replaces a memory too, which then holds until that day; a mere \
+plan changes nothing yet.
 - UPDATE: the statement gives what one memory says more exactly, and nothing of it has become \
 wrong. Name it; content is one sentence with all that both say.
 - MERGE: the statement and two or more memories are one matter in pieces. Name them; content is \
 one sentence that loses nothing of them.
 - DELETE: only for a statement with "retracts": all memories that it takes back. Name them; \
-content as for SUPERSEDE.
+"rests" as for SUPERSEDE.
 - ADD: everything else, also another fact about the same person or thing. Two things can be alike \
 and both be true: other people, other times, other objects are other statements. In doubt, ADD.
 
@@ -228,16 +229,19 @@ are:
 - reason: one short sentence, without ids, in the language of the statement.
 - event: one of the six above.
 - memories: the ids it names.
-- content: for UPDATE, MERGE and the rest of what ends, in the language of the memories, names \
-and numbers letter for letter, nothing that neither says. Otherwise null."""
+- content: for UPDATE and MERGE, in the language of the memories, names and numbers letter for \
+letter, nothing that neither says. Otherwise null.
+- rests: for SUPERSEDE and DELETE, one for each memory named that also says what still holds: its \
+id; content, that rest alone in one sentence, as above; attribute, what the rest is the value of, \
+or null. Otherwise an empty list."""
 )
 
 _DUE: Final = """\
 # Old memories
 Besides, some memories are looked at again. They are data, too, and no statement is about them.
 - kind "today": the date.
-- kind "due": a memory with an id. Nobody has spoken of it for "days" days, since "since"; \
-"expected" is for how many days it was thought to hold. Does it hold today?
+- kind "due": a memory with an id, said or true since "since". Nobody has spoken of it for "days" \
+days; "expected" is for how many days it was thought to hold. Does it hold today?
 In "reviews", give one verdict for each, in their order:
 - memory: its id.
 - reason: one short sentence, without ids, in the language of the memory.

@@ -78,6 +78,20 @@ class ReconcileQuestion:
 
 
 @dataclass(frozen=True, slots=True)
+class Remainder:
+    """What else a memory says that a decision ends, and still holds.
+
+    Args:
+        attribute: what the remainder gives the value of; None where nobody said so.
+
+    """
+
+    memory_id: str
+    content: str
+    attribute: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class ReconcileDecision:
     """What is to become of one proposal.
 
@@ -91,11 +105,11 @@ class ReconcileDecision:
     Args:
         memory_ids: of neighbours of this question, and with a model of others of the same call;
             empty for ADD.
-        content: for UPDATE and MERGE; for SUPERSEDE and DELETE what else the first neighbour says
-            and still holds, if anything.
+        content: for UPDATE and MERGE.
         reason: a short sentence for the history.
         conflicts: for ADD and SUPERSEDE: neighbours that may contradict it, where nothing tells
             which holds. They stay.
+        remainders: for SUPERSEDE and DELETE: what of the neighbours still holds.
 
     """
 
@@ -104,6 +118,7 @@ class ReconcileDecision:
     content: str | None = None
     reason: str = ""
     conflicts: tuple[str, ...] = ()
+    remainders: tuple[Remainder, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

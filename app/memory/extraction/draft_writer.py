@@ -134,23 +134,25 @@ class DraftWriter:
         """Let what the draft takes the place of end where it begins."""
         previous = []
         at = self._begins(draft)
-        for place, memory_id in enumerate(draft.target_ids):
+        for memory_id in draft.target_ids:
             if memory_id == draft.memory_id:
                 continue
             old = await self._target(memory_id)
             previous.append(old.content)
-            if draft.remainder is not None and place == 0:
-                await self._keep(old, draft.remainder, draft)
+            await self._keep_remainder(old, draft)
             changes = await end_predecessors(self._db, self._memories, old, at)
             changes.append(await supersede(self._db, old, draft.memory_id or "", at))
             await self._note(changes, draft.reason)
         return replace(draft, previous="\n".join(previous) or None)
 
-    async def _keep(self, old: Memory, remainder: EmbeddedText, draft: Draft) -> None:
-        """Store what else a memory says that ends, as a memory of its own."""
-        if await self._same_text(draft.owner, remainder) is not None:
+    async def _keep_remainder(self, old: Memory, draft: Draft) -> None:
+        """Store what else a memory says that ends, if anything, as a memory of its own."""
+        rests = [rest for rest in draft.remainders if rest.memory_id == old.memory_id]
+        if not rests or await self._same_text(draft.owner, rests[0].text) is not None:
             return
-        other = None if old.attribute == draft.proposed.attribute else old.attribute
+        remainder, attribute = rests[0].text, rests[0].attribute or old.attribute
+        # The value of that is the statement's now.
+        other = None if attribute == draft.proposed.attribute else attribute
         kept = successor(
             old,
             {
@@ -223,11 +225,10 @@ class DraftWriter:
         previous = []
         proposed = draft.proposed
         begins = proposed.begins or proposed.valid_to or self._begins(draft)
-        for place, memory_id in enumerate(draft.target_ids):
+        for memory_id in draft.target_ids:
             row = await self._target(memory_id)
             previous.append(row.content)
-            if draft.remainder is not None and place == 0:
-                await self._keep(row, draft.remainder, draft)
+            await self._keep_remainder(row, draft)
             end = max(begins, row.valid_from or begins)
             end = min(row.valid_to or end, end)
             status = "superseded" if end <= self._now else "active"

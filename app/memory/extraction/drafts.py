@@ -2,7 +2,7 @@
 step returns another draft, so a step that is undone leaves nothing behind.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
@@ -31,6 +31,15 @@ class EmbeddedText:
 
 
 @dataclass(frozen=True, slots=True)
+class DraftRemainder:
+    """What else a memory says that a draft ends, and still holds; and its attribute, if known."""
+
+    memory_id: str
+    text: EmbeddedText
+    attribute: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Draft:
     """One proposal; `event` is None while nothing is decided.
 
@@ -38,7 +47,7 @@ class Draft:
         evidence: ids of stored messages that say so.
         own: the proposal's text: what neighbours are looked up by.
         new: the text of an UPDATE or MERGE.
-        remainder: what else the first memory that it ends says, and still holds.
+        remainders: what else the memories say that it ends, and still holds.
         speaker: whose words `own` is; None in the third person.
         reasons: every rule it broke.
         target_ids: memories that it changes, ends or repeats.
@@ -54,7 +63,7 @@ class Draft:
     evidence: tuple[str, ...] = ()
     own: EmbeddedText = field(default_factory=lambda: EmbeddedText(""))
     new: EmbeddedText | None = None
-    remainder: EmbeddedText | None = None
+    remainders: tuple[DraftRemainder, ...] = ()
     speaker: str | None = None
     event: Event | None = None
     reasons: tuple[GateReason, ...] = ()
@@ -81,6 +90,18 @@ class Draft:
     def content(self) -> EmbeddedText:
         """What is stored when it is."""
         return self.new or self.own
+
+    @property
+    def brought(self) -> list[EmbeddedText]:
+        """The words that its decision brought."""
+        own = [] if self.new is None else [self.new]
+        return [*own, *(rest.text for rest in self.remainders)]
+
+    def with_brought(self, texts: Iterator[EmbeddedText]) -> Self:
+        """With the next of `texts` in the places of the words that its decision brought."""
+        new = None if self.new is None else next(texts)
+        remainders = tuple(replace(rest, text=next(texts)) for rest in self.remainders)
+        return replace(self, new=new, remainders=remainders)
 
     @property
     def quotes(self) -> str | None:
@@ -112,8 +133,7 @@ class Draft:
         if decision.event in {"UPDATE", "MERGE"} and decision.content is not None:
             text = decision.content.strip()
             new = EmbeddedText(text) if text != self.own.text else None
-        ends = decision.event in {"SUPERSEDE", "DELETE"}
-        rest = (decision.content or "").strip() if ends else ""
+        kept = decision.remainders if decision.event in {"SUPERSEDE", "DELETE"} else ()
         known = decision.event == "NONE" and decision.memory_ids
         return replace(
             self,
@@ -122,7 +142,10 @@ class Draft:
             conflicts=decision.conflicts,
             reason=decision.reason or None,
             new=new,
-            remainder=EmbeddedText(rest) if rest else None,
+            remainders=tuple(
+                DraftRemainder(rest.memory_id, EmbeddedText(rest.content), rest.attribute)
+                for rest in kept
+            ),
             memory_id=decision.memory_ids[0] if known else self.memory_id,
         )
 

@@ -4,7 +4,7 @@ As in `decisions.py`: it may name only what it was shown, may not touch what is 
 takes what it ends from the one limit of the run, after the run's statements.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,11 +21,15 @@ from app.language.llm.reconciler import (
 from app.language.text.normal_forms import content_hash
 from app.memory.extraction.decisions import MOST_REMOVALS, DecisionLimits
 from app.memory.extraction.drafts import Draft, EmbeddedText
+from app.memory.extraction.shared_words import words_of
 from app.memory.memories.gate import Gate, GateReason, Proposal
 from app.memory.memories.owner import MemoryOwner
 
 VALID_DAYS = 90
 """How long a memory is taken to hold where nobody said for how long."""
+
+_PASSING = frozenset({"context", "goal"})
+"""What is over by itself, sooner or later, whether or not a day was said."""
 
 STALE = GateReason("stale", "Nobody has spoken of it for as long as it was thought to hold.", {})
 
@@ -142,13 +146,15 @@ def plan_maintenance(
     if shown is None or answer is None:
         return MaintenancePlan(limits.left, None if shown is None else AgendaSnapshot())
     limits = replace(limits, left=min(limits.left, MOST_REMOVALS))
+    said = [words_of(draft.proposed.content) for draft in drafts if draft.event != "REJECT"]
     said_again = {draft.memory_id for draft in drafts if draft.event == "NONE"}
     unknown = sum(review.memory_id not in shown.due for review in answer.reviews)
     given = {review.memory_id: review for review in reversed(answer.reviews)}
     reviews: list[ReviewDecision] = []
     for memory_id, entry in shown.due.items():
         if memory_id not in limits.changed and memory_id not in said_again:
-            review, limits = _reviewed(entry, given.get(memory_id), limits)
+            spoken_of = _is_spoken_of(entry.memory, said)
+            review, limits = _reviewed(entry, given.get(memory_id), limits, spoken_of=spoken_of)
             reviews.append(review)
     named: frozenset[str] = frozenset()
     merges: list[Draft] = []
@@ -160,8 +166,14 @@ def plan_maintenance(
     return MaintenancePlan(limits.left, shown, tuple(reviews), tuple(merges), unknown)
 
 
+def _is_spoken_of(memory: AgendaMemory, said: Sequence[Collection[str]]) -> bool:
+    """Whether a statement of the run has a word of a memory, or two characters in a row."""
+    words = {word for word in words_of(memory.content) if len(word) > 1}
+    return any(not words.isdisjoint(statement) for statement in said)
+
+
 def _reviewed(
-    entry: AgendaEntry, review: Review | None, limits: DecisionLimits
+    entry: AgendaEntry, review: Review | None, limits: DecisionLimits, *, spoken_of: bool
 ) -> tuple[ReviewDecision, DecisionLimits]:
     if review is None:
         # Kept, so that it is not shown in every run to a model that passes it over.
@@ -171,6 +183,8 @@ def _reviewed(
     if verdict == "REMOVE":
         if entry.protected:
             reasons.append(_PROTECTED)
+        elif not (spoken_of or _passes(entry.memory)):
+            reasons.append(_UNSAID)
         elif not limits.allow(1):
             reasons.append(_LIMIT)
         if len(reasons) > 1:
@@ -178,6 +192,11 @@ def _reviewed(
         else:
             limits = limits.after([entry.memory.memory_id], removed=True)
     return ReviewDecision(entry, verdict, review.reason, tuple(reasons)), limits
+
+
+def _passes(memory: AgendaMemory) -> bool:
+    """Whether it may be over though nobody has said so: what passes, or has had its day."""
+    return memory.memory_type in _PASSING or memory.expected_valid_days is not None
 
 
 def _merge(
@@ -244,6 +263,9 @@ def extended(expected_valid_days: int | None) -> int:
 
 
 _PROTECTED = GateReason("protected", "A person saved it, or it is a correction.", {})
+_UNSAID = GateReason(
+    "unconfirmed", "It is not over by itself, and no new statement speaks of it.", {}
+)
 _LIMIT = GateReason(
     "removal_limit", f"A run ends at most {MOST_REMOVALS} memories.", {"limit": MOST_REMOVALS}
 )

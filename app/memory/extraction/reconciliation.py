@@ -125,39 +125,30 @@ class DraftReconciliation:
         """Judge and embed the words that a reconciler brought; refused ones change nothing."""
         drafts = [self._judged(draft) for draft in plan.drafts]
         granted = plan.maintenance.granted
-        reworded = [draft for draft in drafts if draft.new or draft.remainder]
-        brought = [text for draft in reworded for text in (draft.new, draft.remainder) if text]
+        brought = [text for draft in drafts for text in draft.brought]
         vectors = await embedded(state.embedder, [*brought, *(merge.own for merge in granted)])
         ready = iter(vectors)
-        new = {
-            draft.index: replace(
-                draft,
-                new=next(ready) if draft.new else None,
-                remainder=next(ready) if draft.remainder else None,
-            )
-            for draft in reworded
-        }
+        drafts = [draft.with_brought(ready) for draft in drafts]
         merges = [replace(merge, own=text) for merge, text in zip(granted, ready, strict=True)]
         return replace(
             plan,
-            drafts=tuple(new.get(draft.index, draft) for draft in drafts),
+            drafts=tuple(drafts),
             maintenance=plan.maintenance.with_merges(merges),
         )
 
     def _judged(self, draft: Draft) -> Draft:
         """With its new words as the gate leaves them; without a change that needs refused ones."""
-        words = draft.new or draft.remainder
-        if words is None:
-            return draft
-        judged = self._gate.redacted(
-            Proposal(words.text, draft.proposed.confidence, extracted=True)
-        )
-        if self._gate.check(judged):
-            return draft.decided(
-                ReconcileDecision("ADD", reason="the gate refused the reworded text")
+        texts = []
+        for words in draft.brought:
+            judged = self._gate.redacted(
+                Proposal(words.text, draft.proposed.confidence, extracted=True)
             )
-        text = EmbeddedText(judged.content, content_hash(judged.content))
-        return replace(draft, new=text) if draft.new else replace(draft, remainder=text)
+            if self._gate.check(judged):
+                return draft.decided(
+                    ReconcileDecision("ADD", reason="the gate refused the reworded text")
+                )
+            texts.append(EmbeddedText(judged.content, content_hash(judged.content)))
+        return draft.with_brought(iter(texts))
 
 
 async def _by_rules(

@@ -140,7 +140,13 @@ def as_it_is_now(decision: ReconcileDecision, earlier: Mapping[int, Draft]) -> R
     if rewords or (not left and decision.event != "DELETE"):
         reason = "An earlier statement changed what this was compared with."
         return ReconcileDecision("ADD", reason=reason)
-    return replace(decision, memory_ids=left)
+    now = {rest.memory_id: _now(rest.memory_id, earlier) for rest in decision.remainders}
+    remainders = tuple(
+        replace(rest, memory_id=there)
+        for rest in decision.remainders
+        if (there := now[rest.memory_id]) is not None
+    )
+    return replace(decision, memory_ids=left, remainders=remainders)
 
 
 def _now(memory_id: str, earlier: Mapping[int, Draft]) -> str | None:
@@ -179,6 +185,11 @@ def with_stored_ids(draft: Draft, stored: Mapping[str, str | None]) -> Draft:
         draft,
         target_ids=targets,
         conflicts=known(draft.conflicts),
+        remainders=tuple(
+            replace(rest, memory_id=there)
+            for rest in draft.remainders
+            for there in known([rest.memory_id])
+        ),
         memory_id=memory_id,
         event=event,
     )

@@ -33,6 +33,7 @@ from app.language.llm.profiler import (
     ProfileRequest,
     Slot,
     SlotValue,
+    newest_day,
 )
 from app.language.text.normal_forms import normalise
 from app.language.text.uploads import scrub_upload_mentions
@@ -98,20 +99,24 @@ class DerivationSnapshot:
     def basis(self, profiler: Profiler, origins: Mapping[str, str]) -> str:
         """A hash of all that an answer depends on, when the profile has values of these origins.
 
-        The month is part of it, because sections are about months. A model's does not depend on
+        The month is part of it, because sections are about months: a model counts them from the
+        newest statement, so that a user who is silent costs nothing. A model's does not depend on
         names: another name is no reason to pay for the same memories again.
         """
-        names = () if profiler.model is not None else (sorted(self.names),)
+        known = [row.known for row in self.rows]
+        asked = profiler.model is not None
+        month = newest_day(known, self.now) if asked else self.now.date()
+        names = () if asked else (sorted(self.names),)
         return sha256(
             repr(
                 (
                     *names,
                     profiler.name,
                     profiler.prompt_version,
-                    f"{self.now:%Y-%m}",
+                    f"{month:%Y-%m}",
                     self.slots,
                     self.versions,
-                    [row.known.state(self.now) for row in self.rows],
+                    [memory.state(self.now) for memory in known],
                     sorted(origins.items()),
                 )
             ).encode()
@@ -328,6 +333,7 @@ async def _with_profile(
             row.memory_ids,
             fixed=row.origin == "user",
             outdated=not staying.issuperset(row.memory_ids),
+            written=row.update_time,
         )
         for row in present
         if row.slot != DECISIONS

@@ -999,6 +999,36 @@ class TestOneReconciliation:
         )
         assert rest in [hit["content"] for hit in found["results"]]
 
+    async def test_the_rest_of_each_memory_that_ends_is_kept_with_its_attribute(
+        self, client, worker, chat
+    ):
+        old = {
+            "老周是用户的同事，是木匠。": ("老周是木匠。", "老周.occupation"),
+            "用户在木器厂上班，住在苏州。": ("用户住在苏州。", "user.residence"),
+        }
+        chat.script(
+            extracts(lambda found: [entry("用户离开了木器厂。", found[0]["id"])]),
+            decides(
+                lambda _, near: {
+                    "event": "SUPERSEDE",
+                    "memories": [line["id"] for line in near],
+                    "rests": [
+                        {"memory": line["id"], "content": rest, "attribute": attribute}
+                        for line in near
+                        for rest, attribute in [old[line["text"]]]
+                    ],
+                }
+            ),
+        )
+        for text in old:
+            await save(client, text, source="ai", on_duplicate="allow")
+        await read(client, "我离开木器厂了。", REPLY)
+
+        rows = await every_page(client, "/memories", user_id="ana")
+        kept = {row["content"]: row["attribute"] for row in rows}
+        assert kept == {"用户离开了木器厂。": None, **dict(old.values())}
+        assert set(await texts(client, status="superseded")) == set(old)
+
     async def test_the_rest_of_what_is_taken_back_is_kept(self, client, worker, chat):
         rest = "Chen Li teaches physics."
         chat.script(

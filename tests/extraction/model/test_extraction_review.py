@@ -113,6 +113,9 @@ def owns(thing: str) -> str:
 async def own(client: AsyncClient, count: int, *, days: float | None = None, **fields: Any):
     """Ids of so many extracted memories, in order, nobody having spoken of them for `days`."""
     body = {"user_id": "ana", "infer": False, "source": "ai", "on_duplicate": "allow"} | fields
+    if days is not None:
+        # What lasts is not over because it is old.
+        body = {"memory_type": "context"} | body
     body["messages"] = [{"content": owns(thing)} for thing in THINGS[:count]]
     answer = ok(await client.post("/memories", json=body))
     ids = [one["memory_id"] for one in answer["results"]]
@@ -560,7 +563,7 @@ class TestMerges:
         return row
 
     async def test_several_become_one(self, ana, chat):
-        ids = await own(ana, 8, days=50, confidence=0.8)
+        ids = await own(ana, 8, days=50, confidence=0.8, memory_type="fact")
         await age(ana, ids[1:2], 20, confidence=0.85, evidence=["m2", "m3"], expected_valid_days=40)
         said_at = datetime(2025, 5, 3, tzinfo=UTC)
         await age(ana, ids[:1], 30, evidence=["m1", "m2"], expected_valid_days=60, said_at=said_at)
@@ -737,7 +740,7 @@ class TestMerges:
         assert row["session_id"] == "one"
 
     async def test_removals_and_sources_are_ten_together(self, ana, chat):
-        ids = await own(ana, 16)
+        ids = await own(ana, 16, memory_type="context")
         await age(ana, ids[8:], 100)
         texts = [owns(thing) for thing in THINGS[:8]]
         chat.otherwise = tending(

@@ -23,7 +23,7 @@ ELSEWHERE = MemoryOwner("session", "talk", "ana", None, "talk", None)
 def seen(
     number: int, *, owner: MemoryOwner = PLACE, protected: bool = False, **members: object
 ) -> AgendaEntry:
-    usual = {"content": f"The user said {number}.", "memory_type": "fact", "confidence": 0.9}
+    usual = {"content": f"The user said {number}.", "memory_type": "context", "confidence": 0.9}
     return AgendaEntry(AgendaMemory(f"mem_{number}", **(usual | members)), owner, 1, protected)
 
 
@@ -61,6 +61,47 @@ class TestReviews:
         assert (one.verdict, one.reason) == (verdict, "So.")
         assert [reason.code for reason in one.reasons] == ["stale"]
         assert upkeep.left == MOST_REMOVALS - (verdict == "REMOVE")
+
+    @pytest.mark.parametrize(
+        ("memory", "said", "verdict"),
+        [
+            # What lasts is not over because it is old.
+            ({"content": "The user got engaged to Ben.", "memory_type": "event"}, "", "KEEP"),
+            ({"content": "用户和小敏订婚了。", "memory_type": "event"}, "用户住在苏州。", "KEEP"),
+            ({"content": "The user plays chess.", "memory_type": "habit"}, "", "KEEP"),
+            # What passes by itself, or had a day, may be over.
+            ({"content": "The user moves house.", "memory_type": "context"}, "", "REMOVE"),
+            ({"content": "The user wants to run.", "memory_type": "goal"}, "", "REMOVE"),
+            (
+                {"content": "The dentist is on 3 May.", "memory_type": "event"}
+                | {"expected_valid_days": 9},
+                "",
+                "REMOVE",
+            ),
+            # And what a new statement speaks of.
+            (
+                {"content": "The user got engaged to Ben.", "memory_type": "event"},
+                "The user has broken up with Ben.",
+                "REMOVE",
+            ),
+            (
+                {"content": "用户和小敏订婚了。", "memory_type": "event"},
+                "用户和小敏分手了。",
+                "REMOVE",
+            ),
+        ],
+    )
+    def test_what_lasts_is_over_only_where_a_statement_speaks_of_it(self, memory, said, verdict):
+        told = Proposed(said or "The user likes tea.", "fact", 0.9, ())
+
+        [review] = settled(
+            shown(seen(1, **memory)),
+            reviews=(Review("mem_1", "REMOVE", "It is old."),),
+            drafts=(Draft(0, told, PLACE, event="ADD"),),
+        ).reviews
+
+        assert review.verdict == verdict
+        assert ("unconfirmed" in {reason.code for reason in review.reasons}) == (verdict == "KEEP")
 
     def test_what_the_model_passes_over_is_kept(self):
         [one] = settled(shown(seen(1))).reviews

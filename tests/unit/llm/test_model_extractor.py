@@ -1098,7 +1098,7 @@ def test_forms_are_what_strict_output_takes():
         reconcile_schema(FULL_AGENDA),
     )
     found = [one for form in forms for one in objects(form)]
-    assert len(found) == 11
+    assert len(found) == 12
     for one in found:
         assert one["required"] == list(one["properties"])
         assert one["additionalProperties"] is False

@@ -12,7 +12,7 @@ from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.extractor import Proposed
 from app.language.llm.model_reconciler import ModelReconciler
 from app.language.llm.openai_chat import OpenAIChat
-from app.language.llm.reconciler import Neighbour, ReconcileDecision, ReconcileQuestion
+from app.language.llm.reconciler import Neighbour, ReconcileDecision, ReconcileQuestion, Remainder
 from tests.support.chat_behaviours import cut_off, decides, empty, lines_of, says, writes
 from tests.support.openai_server import OpenAIServer, refusal
 
@@ -47,7 +47,7 @@ async def decide(
 def test_reconciler_says_who_it_is(reconciler: ModelReconciler):
     assert reconciler.name == "openai/local-model"
     assert reconciler.model == "local-model"
-    assert reconciler.prompt_version == "reconcile/9"
+    assert reconciler.prompt_version == "reconcile/10"
 
 
 async def test_all_questions_with_neighbours_are_one_call(
@@ -179,7 +179,40 @@ async def test_memories_are_sent_once_and_without_their_ids(
         ),
         (
             {"event": "SUPERSEDE", "memories": ["n2", "n1"], "content": "The rest."},
-            ReconcileDecision("SUPERSEDE", (IDS[1], IDS[0]), "The rest."),
+            ReconcileDecision(
+                "SUPERSEDE", (IDS[1], IDS[0]), remainders=(Remainder(IDS[1], "The rest."),)
+            ),
+        ),
+        (
+            {
+                "event": "SUPERSEDE",
+                "memories": ["n1", "n2"],
+                "rests": [
+                    {"memory": "n2", "content": "老周是木匠。", "attribute": "老周.occupation"},
+                    {"memory": "N1", "content": " The rest. ", "attribute": None},
+                    {"memory": "n1", "content": "Another rest.", "attribute": None},
+                    {"memory": "n9", "content": "Of an unknown memory."},
+                    {"memory": "n2", "content": " "},
+                    {"content": "Of none."},
+                    "n1",
+                ],
+            },
+            ReconcileDecision(
+                "SUPERSEDE",
+                IDS[:2],
+                remainders=(
+                    Remainder(IDS[0], "The rest."),
+                    Remainder(IDS[1], "老周是木匠。", "老周.occupation"),
+                ),
+            ),
+        ),
+        (
+            {
+                "event": "SUPERSEDE",
+                "memories": ["n1"],
+                "rests": [{"memory": "n2", "content": "It does not end."}],
+            },
+            ReconcileDecision("SUPERSEDE", IDS[:1]),
         ),
         # Deleting the old one for a new one would lose the new one, too.
         ({"event": "DELETE", "memories": ["n1"]}, ReconcileDecision("SUPERSEDE", IDS[:1])),
@@ -194,10 +227,11 @@ async def test_a_decision_is_taken_over(
     found = await decide(server, reconciler, question(near(), near(IDS[1])), answer)
 
     assert found.reason == "So."
-    assert (found.event, found.memory_ids, found.content) == (
+    assert (found.event, found.memory_ids, found.content, found.remainders) == (
         decision.event,
         decision.memory_ids,
         decision.content,
+        decision.remainders,
     )
 
 
