@@ -231,9 +231,9 @@ are:
 - memories: the ids it names.
 - content: for UPDATE and MERGE, in the language of the memories, names and numbers letter for \
 letter, nothing that neither says. Otherwise null.
-- rests: for SUPERSEDE and DELETE, one for each memory named that also says what still holds: its \
-id; content, that rest alone in one sentence, as above; attribute, what the rest is the value of, \
-or null. Otherwise an empty list."""
+- rests: for SUPERSEDE and DELETE, one for each memory named that also says what still holds: \
+memory, its id; content, what still holds and nothing else, in one sentence, as above; attribute, \
+what that is the value of, or null. Otherwise an empty list."""
 )
 
 _DUE: Final = """\
