@@ -191,10 +191,16 @@ _HANDLE: Final = re.compile(r"(?P<kind>[a-z][a-z0-9_-]{0,63})(?:/(?P<model>[\x21
 
 @dataclass(frozen=True, slots=True)
 class ExtractionModel:
-    """What reads a conversation, and what fits it into what is remembered."""
+    """What reads a conversation, and what fits it into what is remembered.
+
+    Args:
+        chat: the model that both ask; None for those that ask none, or one of their own.
+
+    """
 
     extractor: Extractor
     reconciler: Reconciler
+    chat: OpenAIChat | None = None
 
 
 ExtractorFactory = Callable[[str | None], Extractor]
@@ -265,7 +271,7 @@ class ModelCatalogue(ChatCatalogue[ExtractionModel]):
 
 
 def _reading(chat: OpenAIChat) -> ExtractionModel:
-    return ExtractionModel(ModelExtractor(chat), ModelReconciler(chat))
+    return ExtractionModel(ModelExtractor(chat), ModelReconciler(chat), chat)
 
 
 def installed_extractors() -> dict[str, ExtractorFactory]:

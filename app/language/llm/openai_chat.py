@@ -7,6 +7,7 @@ An endpoint that takes a schema and does not keep to it is told the form in word
 
 import asyncio
 import re
+from datetime import timedelta
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
@@ -65,6 +66,23 @@ class OpenAIChat:
     @property
     def model(self) -> str:
         return self._model
+
+    async def responds(self, within: timedelta) -> bool:
+        """Whether the endpoint answers anything at all in that time, if only with an error.
+
+        It is asked for its models, which costs nothing and does not wait behind other answers.
+        """
+        import openai
+
+        client = self._client.with_options(max_retries=0)
+        try:
+            async with asyncio.timeout(within.total_seconds()):
+                await client.models.with_raw_response.list()
+        except (openai.APIConnectionError, TimeoutError):
+            return False
+        except openai.OpenAIError:
+            return True
+        return True
 
     async def answer(
         self,

@@ -13,7 +13,8 @@ from app.conversation.sessions.repository import SessionRepository, refuse_disab
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
 from app.identity.users.repository import UserRepository
-from app.language.llm.model_catalogue import ModelCatalogue
+from app.language.llm.errors import ModelUnavailableError
+from app.language.llm.model_catalogue import ExtractionModel, ModelCatalogue
 from app.memory.extraction.errors import ExtractionLimitError
 from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.run_policy import RunLimits, model_for
@@ -35,6 +36,12 @@ SOON = timedelta(seconds=2)
 TOLD_SECONDS = 5.0
 """A failure after which the job is tried again soon is not told within the first seconds."""
 
+PATIENCE = timedelta(seconds=6)
+"""How long an endpoint is waited for before it is asked whether it answers at all."""
+
+LONGEST_SILENCE = timedelta(seconds=3)
+"""How long it may take to say so."""
+
 
 class ExtractionService:
     """Reads sessions on demand, and shows the log of runs."""
@@ -45,8 +52,10 @@ class ExtractionService:
         models: ModelCatalogue,
         limits: RunLimits,
         now: Callable[[], datetime],
+        patience: timedelta = PATIENCE,
     ) -> None:
         self._work = work
+        self._patience = patience.total_seconds()
         self._models = models
         self._limits = limits
         self._now = now
@@ -71,8 +80,9 @@ class ExtractionService:
             SessionNotFoundError: the caller has no such session.
             ExtractionLimitError: a model has read it as often as it may in a day.
             MemoryDisabledError, MemoryPausedError, DisabledError: memory is switched off.
-            ModelUnavailableError, EmbeddingUnavailableError: with `wait`, the run failed; the job
-                is still ordered and tries again, and nothing is lost. `Retry-After` says when.
+            ModelUnavailableError, EmbeddingUnavailableError: with `wait`, the run failed, or the
+                endpoint answers nothing at all; the job is still ordered and tries again, and
+                nothing is lost. `Retry-After` says when, where a run failed.
 
         """
         self._work.refuse_disabled()
@@ -100,7 +110,7 @@ class ExtractionService:
                 return unit.answer(answer, 202, user_id=session.user_id), 202
             # What is waited for is not known yet: a repetition waits for the same job.
             unit.answer_unkept(answer)
-        return await self._wait(principal, session_id, scheduled.job_id, target)
+        return await self._wait(principal, session_id, scheduled.job_id, target, model)
 
     async def _config(self, principal: Principal, session_id: str) -> Mapping[str, Any]:
         """Settings of the session's agent.
@@ -130,19 +140,26 @@ class ExtractionService:
             raise ExtractionLimitError(self._limits.session_runs, until - self._now())
 
     async def _wait(
-        self, principal: Principal, session_id: str, job_id: str, target: int
+        self,
+        principal: Principal,
+        session_id: str,
+        job_id: str,
+        target: int,
+        model: ExtractionModel,
     ) -> tuple[ExtractAnswer, int]:
         """Look until everything up to `target` is read, the job is over or deferred for longer
         than is waited for, or a minute is over.
 
         Raises:
-            ModelUnavailableError, EmbeddingUnavailableError: a run has failed meanwhile.
+            ModelUnavailableError, EmbeddingUnavailableError: a run has failed meanwhile, or the
+                model's endpoint is silent.
 
         """
         pause = FIRST_LOOK_SECONDS
         loop = asyncio.get_running_loop()
         begun = loop.time()
         end = begun + LONGEST_WAIT_SECONDS
+        patient_until = begun + self._patience
         while True:
             await asyncio.sleep(pause)
             pause = min(pause * 1.5, LAST_LOOK_SECONDS)
@@ -164,6 +181,9 @@ class ExtractionService:
             hopeless = job.status in OVER or is_deferred_beyond(job, now + left)
             if hopeless or left <= timedelta(0):
                 return answer, 202
+            if loop.time() >= patient_until:
+                await _refuse_silence(model)
+                patient_until = loop.time() + self._patience
 
     async def runs(self, principal: Principal, query: RunQuery) -> Page[RunRead]:
         """The log of runs, newest first."""
@@ -186,6 +206,17 @@ class ExtractionService:
         async with self._work.read(principal) as db:
             found = await ExtractionRepository(db, principal.access).get_run(extraction_id)
             return RunRead.model_validate(found)
+
+
+async def _refuse_silence(model: ExtractionModel) -> None:
+    """Tell an endpoint that hangs from a model that is slow, which is worth waiting for.
+
+    Raises:
+        ModelUnavailableError: the endpoint answers nothing.
+
+    """
+    if model.chat is not None and not await model.chat.responds(LONGEST_SILENCE):
+        raise ModelUnavailableError("timeout")
 
 
 def _answer(session: Session, job: Job | None, target: int) -> ExtractAnswer:

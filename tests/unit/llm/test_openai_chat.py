@@ -41,6 +41,7 @@ from tests.support.openai_server import (
     refusal,
 )
 from tests.support.patience import PATIENCE, until_asked
+from tests.support.silent_server import silent_server
 
 MODEL = "local-model"
 SCHEMA = extraction_schema(("user",))
@@ -573,3 +574,22 @@ async def test_a_call_that_is_given_up_leaves_nothing(server: OpenAIServer, chat
         await given_up
 
     assert (await ask(chat)).use.calls == 1
+
+
+class TestResponds:
+    async def test_error_is_an_answer_too(self, chat: OpenAIChat):
+        """The scripted server knows no list of models."""
+        assert await chat.responds(timedelta(seconds=PATIENCE))
+
+    async def test_silence_is_none(self):
+        async with (
+            silent_server() as base_url,
+            AsyncOpenAI(api_key="none", base_url=base_url, timeout=PATIENCE) as client,
+        ):
+            assert not await OpenAIChat(client, MODEL).responds(timedelta(milliseconds=50))
+
+    async def test_refused_connection_is_none(self):
+        async with silent_server() as base_url:
+            pass
+        async with AsyncOpenAI(api_key="none", base_url=base_url, timeout=PATIENCE) as client:
+            assert not await OpenAIChat(client, MODEL).responds(timedelta(seconds=PATIENCE))
