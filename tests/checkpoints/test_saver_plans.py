@@ -1,5 +1,7 @@
 """What LangGraph's checkpoints cost in rows looked at, whatever the statistics say."""
 
+import zlib
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
@@ -10,14 +12,27 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
 from app.integrations.langgraph.list_repository import SaverLists, Wanted
+from app.platform.embedded.server import EmbeddedPostgres
 from app.prompting.checkpoints.saver_thread_repository import HASHED, SaverThreadRepository
 from app.runtime import Runtime
+from app.settings import Settings
 from tests.checkpoints.saver_support import put, rows
 from tests.support.api import execute, ok
-from tests.support.plans import nodes
+from tests.support.plans import Crowd, new_crowd, nodes
 from tests.support.tenants import Caller
 
 CHANNELS = 10
+SESSION = """
+    WITH home AS (
+        INSERT INTO agents (tenant_id, agent_id, agent_name) VALUES ($1, 'default', 'A')
+        ON CONFLICT DO NOTHING
+    ), person AS (
+        INSERT INTO users (tenant_id, user_id, agent_id) VALUES ($1, 'ana', 'default')
+        ON CONFLICT DO NOTHING
+    )
+    INSERT INTO sessions (tenant_id, session_id, user_id, agent_id)
+    VALUES ($1, $2, 'ana', 'default')
+"""
 CHECKPOINTS = """
     INSERT INTO saver_checkpoints (tenant_id, session_id, namespace, checkpoint_id, parent_id,
         run_id, metadata, channels, type, checkpoint)
@@ -75,36 +90,41 @@ def _as_text(statement: Any) -> str:
     return str(compiled).replace(":", "\\:")
 
 
-async def fill(
-    dsn: str, client: AsyncClient, tenant_id: str, session: str, steps: int, channels: int
-) -> None:
-    ok(await client.post("/sessions", json={"session_id": session, "user_id": "ana"}), 201)
+@pytest.fixture
+async def crowd(
+    postgres: EmbeddedPostgres, settings: Settings, request: pytest.FixtureRequest
+) -> AsyncIterator[Crowd]:
+    name = f"saver_{zlib.crc32(request.node.nodeid.encode())}"
+    async with new_crowd(postgres, settings, name) as opened:
+        yield opened
+
+
+async def fill(dsn: str, tenant_id: str, session: str, steps: int, channels: int) -> None:
+    await execute(dsn, SESSION, tenant_id, session)
     await execute(dsn, CHECKPOINTS, tenant_id, session, steps, channels)
 
 
 @pytest.fixture(params=["unknown to the planner", "analyzed"])
-async def long_thread(
-    request: pytest.FixtureRequest, dsn: str, client: AsyncClient, acme: Caller
-) -> int:
+async def long_thread(request: pytest.FixtureRequest, crowd: Crowd) -> int:
     """300 steps of 10 channels; how many rows it has, the entries of its channels counted."""
-    await fill(dsn, client, acme.tenant_id, "trip", 300, CHANNELS)
-    await execute(dsn, VALUES, acme.tenant_id)
-    await execute(dsn, CHUNKS, acme.tenant_id)
+    await fill(crowd.dsn, crowd.tenant_id, "trip", 300, CHANNELS)
+    await execute(crowd.dsn, VALUES, crowd.tenant_id)
+    await execute(crowd.dsn, CHUNKS, crowd.tenant_id)
     if request.param == "analyzed":
-        await execute(dsn, "ANALYZE saver_checkpoints, saver_values, saver_chunks")
-    return 300 * CHANNELS + sum((await rows(dsn, acme.tenant_id)).values())
+        await execute(crowd.dsn, "ANALYZE saver_checkpoints, saver_values, saver_chunks")
+    return 300 * CHANNELS + sum((await rows(crowd.dsn, crowd.tenant_id)).values())
 
 
 class TestRemoving:
     @pytest.mark.parametrize("what", ["steps", "runs"])
     async def test_no_pair_of_rows_is_compared(
-        self, runtime: Runtime, acme: Caller, dsn: str, long_thread: int, what: str
+        self, crowd: Crowd, long_thread: int, what: str
     ) -> None:
         """Compared pair by pair, 3,000 steps took longer than a statement may."""
         gone = {("", f"{step:08}") for step in range(1, 300)}
-        async with runtime.database.begin(acme.tenant_id) as db:
+        async with crowd.runtime.database.begin(crowd.tenant_id) as db:
             explaining = Explaining(db)
-            thread = SaverThreadRepository(explaining, acme.tenant_id, "trip")
+            thread = SaverThreadRepository(explaining, crowd.tenant_id, "trip")
             if what == "steps":
                 await thread.remove(gone)
             else:
@@ -124,7 +144,7 @@ class TestRemoving:
         assert inner <= {"Function Scan"}
         assert explaining.looked_at() < 12 * long_thread
         held = {"steps": [1, CHANNELS, CHANNELS], "runs": [100, 256, 256]}[what]
-        assert list((await rows(dsn, acme.tenant_id)).values()) == [*held, 0]
+        assert list((await rows(crowd.dsn, crowd.tenant_id)).values()) == [*held, 0]
 
     async def test_where_nothing_is_removed_nothing_is_swept(
         self, client: AsyncClient, runtime: Runtime, acme: Caller
@@ -152,7 +172,7 @@ class TestRemoving:
         self, client: AsyncClient, acme: Caller, dsn: str
     ) -> None:
         """A statement has at most 32,767 parameters; a checkpoint to delete was two of them."""
-        await fill(dsn, client, acme.tenant_id, "trip", 16_400, 0)
+        await fill(dsn, acme.tenant_id, "trip", 16_400, 0)
 
         pruned = await client.post("/saver/prune", json={"session_ids": ["trip"]})
 
@@ -166,16 +186,14 @@ class TestListing:
         ids=["all", "before", "one thread"],
     )
     @pytest.mark.parametrize("start", [None, ("00000100", "s3", "")], ids=["first", "later"])
-    async def test_a_page_looks_at_its_own_rows(
-        self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str, wanted, start
-    ) -> None:
+    async def test_a_page_looks_at_its_own_rows(self, crowd: Crowd, wanted, start) -> None:
         for number in range(8):
-            await fill(dsn, client, acme.tenant_id, f"s{number}", 200, 1)
-        await execute(dsn, "ANALYZE saver_checkpoints")
+            await fill(crowd.dsn, crowd.tenant_id, f"s{number}", 200, 1)
+        await execute(crowd.dsn, "ANALYZE saver_checkpoints")
 
-        async with runtime.database.begin(acme.tenant_id) as db:
+        async with crowd.runtime.database.begin(crowd.tenant_id) as db:
             explaining = Explaining(db)
-            lists = SaverLists(explaining, Access(acme.tenant_id))
+            lists = SaverLists(explaining, Access(crowd.tenant_id))
             found, more = await lists.list_checkpoints(wanted, start=start, limit=10)
 
         assert (len(found), more) == (10, True)

@@ -8,6 +8,7 @@ from sqlalchemy import text
 from app.language.ranking.query import parse_query
 from app.prompting.documents.search_sql import PassagePlan, features_statement
 from app.runtime import open_runtime
+from tests.support.api import execute
 from tests.support.databases import migrated_database, served
 from tests.support.plans import nodes, plan_of
 from tests.support.tenants import make_tenant
@@ -26,6 +27,7 @@ async def test_folders_are_scanned_behind_their_index(postgres, settings) -> Non
                 " SELECT :t, 'p' || n, 'f' || (n % 40 + 1), 'W.' FROM generate_series(1, 8000) n",
             ):
                 await db.execute(text(statement), {"t": tenant.tenant_id})
+    await execute(dsn, "ANALYZE passages, folders")
     asked = parse_query("How long do refunds take?", datetime.now(UTC))
     vector = np.zeros(256, np.float32)
     plan = PassagePlan(["f1", "f2"], {"m": vector}, asked.embedded({"m": np.ones((3, 256))}))

@@ -12,7 +12,7 @@ from app.governance.statistics.rollup import DAY, midnight
 from app.platform.embedded.server import EmbeddedPostgres
 from app.settings import Settings
 from tests.support.large_tenant import Size, fill_tenant
-from tests.support.plans import Crowd, generic_plans, new_crowd, nodes, sent_by
+from tests.support.plans import Crowd, generic_plans, new_crowd, nodes, sent_by, vacuumed
 
 VERDICTS = 9_000
 """Over 90 days, so that each has a hundred."""
@@ -29,6 +29,7 @@ async def crowd(postgres: EmbeddedPostgres, settings: Settings) -> AsyncIterator
             owner, opened.tenant_id, Size(users=20, memories=MEMORIES, verdicts=VERDICTS)
         )
         await owner.close()
+        await vacuumed(opened.dsn, "gate_decisions")
         yield opened
 
 
