@@ -16,6 +16,8 @@ import pytest
 import structlog
 from hypothesis import settings
 
+from tests.support.days import wait_until_no_midnight_is_near
+
 # Services that tests start are recorded apart from those of whoever runs the tests.
 _state = tempfile.TemporaryDirectory(prefix="kemem-state-")
 os.environ["XDG_STATE_HOME"] = _state.name
@@ -60,6 +62,12 @@ def _log_as_before() -> Iterator[None]:
     yield
     if structlog.is_configured():
         structlog.reset_defaults()
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup() -> None:
+    """No midnight comes while a test runs: some name today, and quotas begin anew."""
+    wait_until_no_midnight_is_near()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -17,8 +17,6 @@ from tests.support.model_service import app_of
 from tests.support.service import client_of
 from tests.support.tenants import Caller
 
-pytestmark = pytest.mark.usefixtures("within_one_day")
-
 VERDICT = """INSERT INTO gate_decisions
     (tenant_id, decision_id, verdict, codes, event, scope, source, create_time)
     VALUES ($1, $2, $3, $4, $5, 'user', 'user', $6)"""

@@ -21,8 +21,6 @@ from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 from tests.support.working import extracted, working
 
-pytestmark = pytest.mark.usefixtures("within_one_day")
-
 ROUTES = ("effect", "refusals", "extraction", "memories")
 
 

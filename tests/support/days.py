@@ -1,6 +1,6 @@
-"""Today in UTC, for tests that begin and end on one day."""
+"""Today in UTC, on which a test begins and ends."""
 
-import asyncio
+import time
 from datetime import UTC, date, datetime, timedelta
 from typing import Final
 
@@ -17,6 +17,6 @@ def before_the_next_day(now: datetime) -> timedelta:
     return midnight - now if midnight - now < LONGEST_TEST else timedelta(0)
 
 
-async def until_no_midnight_is_near() -> None:
-    while wait := before_the_next_day(datetime.now(UTC)):  # noqa: ASYNC110 (the clock)
-        await asyncio.sleep(wait.total_seconds())
+def wait_until_no_midnight_is_near() -> None:
+    while wait := before_the_next_day(datetime.now(UTC)):
+        time.sleep(wait.total_seconds())

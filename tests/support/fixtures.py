@@ -19,7 +19,6 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.databases import make_logins, migrated_database, new_database, served
-from tests.support.days import until_no_midnight_is_near
 from tests.support.patience import PATIENCE
 from tests.support.service import USAGE_FLUSH, client_of, settings_of
 from tests.support.tenants import Caller, made_for_one_test, make_tenant
@@ -76,12 +75,6 @@ async def runtime(app: FastAPI, dsn: str, settings: Settings) -> AsyncIterator[R
     """A second runtime on the same database, for what no route offers."""
     async with open_runtime(settings, served(dsn), usage_flush=USAGE_FLUSH) as opened:
         yield opened
-
-
-@pytest.fixture
-async def within_one_day() -> None:
-    """For tests that name today: no midnight comes while they run."""
-    await until_no_midnight_is_near()
 
 
 @pytest.fixture(autouse=True)

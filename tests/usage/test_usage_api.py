@@ -23,8 +23,6 @@ from tests.support.model_service import app_of
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key, make_tenant, tenants
 
-pytestmark = pytest.mark.usefixtures("within_one_day")
-
 NO_MODELS = dict.fromkeys(("extraction", "reconciliation", "profile", "summary"))
 
 
