@@ -8,7 +8,7 @@ from playwright.async_api import Browser, Page, expect
 from app.identity.tenants.errors import RevokedKeyError
 from app.identity.tenants.sign_in_service import SignInService
 from app.runtime import Runtime
-from tests.support.dashboard import Watch, context_of, open_page, settled
+from tests.support.dashboard import Watch, context_of, effective, open_page, settled
 from tests.support.tenants import Caller, tenants
 
 
@@ -128,6 +128,7 @@ async def test_malformed_link_is_explained(
         page = await context.new_page()
         if opened:
             await page.goto(f"/dashboard{opened}")
+            await effective(page)
             await go_to_link(page, "%")
         else:
             await page.goto("/dashboard#code=%")

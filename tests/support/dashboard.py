@@ -129,9 +129,17 @@ async def open_page(page: Page, hash_: str) -> None:
 
 
 async def settled(page: Page) -> None:
-    """Wait until a heading is there and nothing is loading any more."""
+    """Wait until a heading is there, nothing is loading any more, and the page listens."""
     await page.locator("h1").first.wait_for()
     await page.wait_for_function("() => !document.querySelector('.loading, [aria-busy=\"true\"]')")
+    await effective(page)
+
+
+async def effective(page: Page) -> None:
+    """Wait until what the page does behind a frame is done: charts, and listeners of the window."""
+    await page.evaluate(
+        "() => new Promise((done) => requestAnimationFrame(() => setTimeout(done)))"
+    )
 
 
 @cache
