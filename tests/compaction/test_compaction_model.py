@@ -49,7 +49,7 @@ async def model_runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator
         running_server,
         summary_model="openai/writer",
         debounce_seconds=300,
-        model_timeout_seconds=5,
+        model_timeout_seconds=60,
     )
     async with open_runtime(settings, served(dsn)) as runtime:
         yield runtime

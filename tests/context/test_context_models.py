@@ -28,7 +28,7 @@ def remote(provider: OpenAIServer, **more: Any) -> dict[str, Any]:
         "embedding_model": "openai/alpha",
         "openai_base_url": provider.base_url,
         "model_retries": 0,
-        "model_timeout_seconds": 5,
+        "model_timeout_seconds": 60,
     } | more
 
 

@@ -21,6 +21,7 @@ from app.platform.database.roles import APP, DISPATCH, OWNER, ROLES, TENANT_SETT
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime
 from tests.support.databases import make_logins, served
+from tests.support.patience import PATIENCE
 from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
@@ -387,7 +388,9 @@ class TestDispatch:
 @pytest.fixture
 async def single(dsn: str) -> AsyncIterator[Database]:
     """A database with one connection of each kind, so that the next user gets the same."""
-    async with open_database(served(dsn), pool_size=1, statement_timeout_seconds=5) as database:
+    async with open_database(
+        served(dsn), pool_size=1, statement_timeout_seconds=PATIENCE
+    ) as database:
         yield database
 
 
@@ -397,7 +400,7 @@ async def reads(dsn: str, request: pytest.FixtureRequest) -> AsyncIterator[Datab
     async with open_database(
         served(dsn),
         pool_size=1,
-        statement_timeout_seconds=5,
+        statement_timeout_seconds=PATIENCE,
         read_in_transactions=request.param,
     ) as database:
         yield database
@@ -535,7 +538,9 @@ async def spoiled(another_folder: Path) -> AsyncIterator[EmbeddedPostgres]:
 
 
 async def open_and_close(dsn: str) -> Any:
-    async with open_database(served(dsn), pool_size=1, statement_timeout_seconds=5) as database:
+    async with open_database(
+        served(dsn), pool_size=1, statement_timeout_seconds=PATIENCE
+    ) as database:
         return await database.look_up("SELECT 1 AS one")
 
 

@@ -135,7 +135,9 @@ async def server_behind(database: Database, lock: str) -> None:
 
 async def test_connections_that_were_cut_are_replaced_unseen(dsn: str) -> None:
     [(began,)] = await execute(dsn, "SELECT now()")
-    async with open_database(served(dsn), pool_size=3, statement_timeout_seconds=5) as database:
+    async with open_database(
+        served(dsn), pool_size=3, statement_timeout_seconds=PATIENCE
+    ) as database:
 
         async def busy() -> None:
             async with database.begin("t") as db:
@@ -168,7 +170,7 @@ async def test_a_commit_whose_answer_is_lost_does_not_claim_that_nothing_was_wri
 ) -> None:
     async with (
         line(dsn) as (switches, way),
-        open_database(served(way), pool_size=1, statement_timeout_seconds=5) as database,
+        open_database(served(way), pool_size=1, statement_timeout_seconds=PATIENCE) as database,
     ):
         with pytest.raises(OutcomeUnknownError) as raised:
             async with database.begin("t"):
@@ -182,7 +184,9 @@ async def test_a_commit_whose_answer_is_lost_does_not_claim_that_nothing_was_wri
 
 
 async def test_a_connection_lost_before_commit_wrote_nothing(dsn: str) -> None:
-    async with open_database(served(dsn), pool_size=1, statement_timeout_seconds=5) as database:
+    async with open_database(
+        served(dsn), pool_size=1, statement_timeout_seconds=PATIENCE
+    ) as database:
 
         async def killed() -> None:
             async with database.begin("t") as db:
@@ -231,7 +235,9 @@ async def test_a_network_that_swallows_everything_is_given_up_on(
 
 
 async def test_calls_that_the_driver_was_handed_wrongly_are_bugs(dsn: str) -> None:
-    async with open_database(served(dsn), pool_size=1, statement_timeout_seconds=5) as database:
+    async with open_database(
+        served(dsn), pool_size=1, statement_timeout_seconds=PATIENCE
+    ) as database:
         with pytest.raises(asyncpg.DataError):
             await database.fetch("t", "SELECT $2::int AS number", "seven")
         with pytest.raises(asyncpg.InterfaceError):

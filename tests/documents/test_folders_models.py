@@ -62,7 +62,7 @@ async def far_runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator[R
         embedding_model="openai/alpha",
         embedding_dim=64,
         extraction_model="openai/reader",
-        model_timeout_seconds=5,
+        model_timeout_seconds=60,
     )
     async with open_runtime(settings, served(dsn)) as runtime:
         yield runtime

@@ -332,8 +332,8 @@ class TestBody:
                 time.sleep(2 / LIMITS.body_rate)
 
     def test_after_an_early_answer_a_body_at_the_rate_is_taken_to_its_end(self) -> None:
-        # In pieces, over several times of lingering, and a hundred times as fast as it must be.
-        limits = replace(PATIENT, body_rate=1, linger_seconds=LIMITS.linger_seconds)
+        # In pieces, over twice the time of lingering, and a hundred times as fast as it must be.
+        limits = replace(PATIENT, body_rate=1, linger_seconds=1)
         running = Service(limits, keep_alive=PATIENCE)
         try:
             with running.connect(post(200, b"/early")) as connection:

@@ -8,6 +8,7 @@ from app.platform.database.engine import Database, open_database
 from app.platform.embedded.server import EmbeddedPostgres
 from tests.jobs.jobs_support import Queue, new_tenant
 from tests.support.databases import migrated_database, served
+from tests.support.patience import PATIENCE
 
 
 @pytest.fixture(scope="module")
@@ -18,7 +19,9 @@ async def jobs_dsn(postgres: EmbeddedPostgres, request) -> str:
 
 @pytest.fixture(scope="module")
 async def database(jobs_dsn: str) -> AsyncIterator[Database]:
-    async with open_database(served(jobs_dsn), pool_size=6, statement_timeout_seconds=15) as opened:
+    async with open_database(
+        served(jobs_dsn), pool_size=6, statement_timeout_seconds=PATIENCE
+    ) as opened:
         yield opened
 
 

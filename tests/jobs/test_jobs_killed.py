@@ -159,7 +159,7 @@ async def test_a_worker_survives_its_database(own_folder: Path) -> None:
         await make_logins(server)
         await upgrade(server.dsn)
         async with open_database(
-            served(server.dsn), pool_size=3, statement_timeout_seconds=5
+            served(server.dsn), pool_size=3, statement_timeout_seconds=PATIENCE
         ) as database:
             await _survive(server, database)
     finally:

@@ -2,6 +2,8 @@
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from http.server import BaseHTTPRequestHandler
+from threading import Event
 from time import perf_counter
 from typing import Any
 
@@ -12,9 +14,10 @@ from httpx import AsyncClient
 
 from app.language.llm.reranker import RERANK_CANDIDATES
 from tests.support.api import ok, problem
-from tests.support.flaky_server import cuts_off, hangs_up, says, slowly
+from tests.support.flaky_server import cuts_off, hangs_up, says
 from tests.support.hits import asked, hits, save_all, texts
 from tests.support.openai_server import OpenAIServer, openai_server, refusal
+from tests.support.patience import PATIENCE
 from tests.support.rerank_server import RerankServer, rerank_server
 from tests.support.service import client_of, service
 from tests.support.tenants import Caller
@@ -43,7 +46,7 @@ async def remote(dsn: str, provider: OpenAIServer) -> AsyncIterator[FastAPI]:
         embedding_model="openai/alpha",
         openai_base_url=provider.base_url,
         model_retries=0,
-        model_timeout_seconds=5,
+        model_timeout_seconds=60,
     ) as app:
         yield app
 
@@ -250,12 +253,19 @@ class TestReranker:
         self, reranked: AsyncClient, client: AsyncClient, server: RerankServer
     ) -> None:
         query = "Who drinks tea with the cat?"
-        server.script(slowly(4 * SECONDS, server.score))
+        released = Event()
+
+        def score_when_released(to: BaseHTTPRequestHandler) -> None:
+            released.wait(PATIENCE)
+            server.score(to)
+
+        server.script(score_when_released)
         started = perf_counter()
 
         answer = await asked(reranked, query)
 
-        assert SECONDS * 0.9 < perf_counter() - started < 4 * SECONDS
+        released.set()
+        assert perf_counter() - started > SECONDS * 0.9
         assert (answer["reranker"], answer["degraded"]) == (None, True)
         assert [hit["content"] for hit in answer["results"]] == await texts(client, query)
 

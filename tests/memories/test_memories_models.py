@@ -49,7 +49,7 @@ def well(provider: OpenAIServer) -> None:
 async def two_models(dsn: str, provider: OpenAIServer) -> AsyncIterator[FastAPI]:
     """A service that embeds locally, and can ask `provider` for other models."""
     async with service(
-        dsn, openai_base_url=provider.base_url, model_retries=0, model_timeout_seconds=5
+        dsn, openai_base_url=provider.base_url, model_retries=0, model_timeout_seconds=60
     ) as app:
         yield app
 

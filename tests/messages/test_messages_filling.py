@@ -66,7 +66,7 @@ def remote(provider: OpenAIServer) -> dict[str, Any]:
         "embedding_model": "openai/alpha",
         "embedding_dim": 64,
         "model_retries": 0,
-        "model_timeout_seconds": 5,
+        "model_timeout_seconds": 60,
     }
 
 

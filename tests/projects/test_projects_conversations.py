@@ -39,7 +39,7 @@ async def dsn(postgres: EmbeddedPostgres) -> str:
 
 @pytest.fixture(scope="module")
 async def model_runtime(dsn: str, running_server: OpenAIServer) -> AsyncIterator[Runtime]:
-    settings = asking(running_server, extraction_model="openai/reader", model_timeout_seconds=5)
+    settings = asking(running_server, extraction_model="openai/reader", model_timeout_seconds=60)
     async with open_runtime(settings, served(dsn)) as runtime:
         yield runtime
 

@@ -14,7 +14,7 @@ from httpx import AsyncClient
 from app.platform.database.roles import OWNER
 from app.runtime import Runtime
 from app.settings import Settings
-from tests.support.api import ok, problem
+from tests.support.api import execute, ok, problem
 from tests.support.patience import PATIENCE
 from tests.support.service import USAGE_FLUSH, client_of
 from tests.support.tenants import Caller, make_key
@@ -248,9 +248,15 @@ class TestKeys:
     async def test_repetition_is_answered_when_its_key_has_expired(
         self, client: AsyncClient
     ) -> None:
-        soon = datetime.now(UTC) + timedelta(seconds=2)
-        body, once = {"expires_at": soon.isoformat()}, {"Idempotency-Key": "expiring"}
-        first = ok(await client.post("/keys", json=body, headers=once), 201)
+        once = {"Idempotency-Key": "expiring"}
+        for seconds in (1, 10, 100):
+            soon = datetime.now(UTC) + timedelta(seconds=seconds)
+            body = {"expires_at": soon.isoformat()}
+            made = await client.post("/keys", json=body, headers=once)
+            # A machine that stood still for so long has another try.
+            if made.status_code == 201:
+                break
+        first = ok(made, 201)
         await asyncio.sleep((soon - datetime.now(UTC)).total_seconds() + 0.01)
 
         again = ok(await client.post("/keys", json=body, headers=once), 201)
@@ -289,13 +295,13 @@ class TestKeys:
 
         assert first.json()["revoked_at"] == second.json()["revoked_at"]
 
-    async def test_a_key_expires(self, app: FastAPI, client: AsyncClient) -> None:
-        soon = datetime.now(UTC) + timedelta(seconds=2)
-        made = await add_key(client, expires_at=soon.isoformat())
-        lasting = await add_key(client, expires_at=(soon + timedelta(hours=1)).isoformat())
+    async def test_a_key_expires(self, app: FastAPI, client: AsyncClient, dsn: str) -> None:
+        later = (datetime.now(UTC) + timedelta(hours=1)).isoformat()
+        made, lasting = [await add_key(client, expires_at=later) for _ in range(2)]
         assert await status_of(app, made["key"]) == (200, None)
 
-        await asyncio.sleep((soon - datetime.now(UTC)).total_seconds() + 0.1)
+        passed = "UPDATE api_keys SET expires_at = now() WHERE key_id = $1"
+        await execute(dsn, passed, made["key_id"])
 
         assert await status_of(app, made["key"]) == (401, "expired_key")
         assert await status_of(app, lasting["key"]) == (200, None)

@@ -314,7 +314,7 @@ class TestDeliveries:
         assert row["payload"]["id"] == row["event_id"]
         assert (row["status"], row["attempts"], row["response_status"]) == ("delivered", 1, 200)
         assert (row["error_code"], row["next_attempt_at"]) == (None, None)
-        assert 0 <= row["duration_ms"] < 5000
+        assert row["duration_ms"] >= 0
         assert row["create_time"] < row["attempted_at"] <= row["delivered_at"]
 
     async def test_a_disabled_webhook_is_sent_nothing_on_request(

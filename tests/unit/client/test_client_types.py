@@ -57,7 +57,7 @@ def ask(memory: Memory, client: openai.OpenAI) -> None:
 
 def checked(tool: str, program: Path) -> subprocess.CompletedProcess[str]:
     if tool == "mypy":
-        cache = program.parent / "cache"
+        cache = program.parents[1] / "cache"
         options = ["--strict", "--config-file", "", "--cache-dir", str(cache)]
     else:
         config = {
@@ -74,7 +74,7 @@ def checked(tool: str, program: Path) -> subprocess.CompletedProcess[str]:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
 

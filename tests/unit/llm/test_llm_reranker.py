@@ -447,17 +447,17 @@ class TestDeadline:
         def drips(to: BaseHTTPRequestHandler) -> None:
             to.send_response(200)
             to.end_headers()
-            for _ in range(60):
+            while True:
                 to.wfile.write(b" ")
                 to.wfile.flush()
                 time.sleep(0.05)
 
         server.otherwise = drips
         async with connected(server.handle(), seconds=0.5) as reranker:
-            took, reason = await self.timed(reranker)
+            # Nobody who waits for the end of the answer gets there.
+            _, reason = await self.timed(reranker)
 
-        # All the drops take three seconds.
-        assert (reason, took < 3.0) == ("timeout", True)
+        assert reason == "timeout"
 
     async def test_deadline_holds_over_both_tries(self, server: RerankServer):
         server.script(slowly(0.3, hangs_up))
