@@ -244,9 +244,15 @@ class TenantService:
             repository = TenantRepository(unit.db, tenant_id)
             before = (await repository.get(lock=True)).config
             tenant = await repository.patch(changes, expected=expected)
-            if any(before.get(name) != tenant.config.get(name) for name in QUOTAS):
+            changed = any(before.get(name) != tenant.config.get(name) for name in QUOTAS)
+            if changed:
                 await JobRepository(unit.db, tenant_id).hasten_deferred(QUOTAS)
-            return TenantRead.model_validate(tenant)
+            shown = TenantRead.model_validate(tenant)
+        if changed:
+            # What began meanwhile has read the old quota.
+            async with self._work.write(tenant_id, while_disabled=True) as unit:
+                await JobRepository(unit.db, tenant_id).hasten_deferred(QUOTAS)
+        return shown
 
     async def add_key(
         self,

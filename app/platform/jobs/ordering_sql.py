@@ -152,17 +152,25 @@ RETURNING pg_notify('{CHANNEL}', '')
 """Makes pending jobs due at once; it waits for nobody who changes one."""
 
 
+_DEFERRED = """(status = 'running'
+    OR status = 'pending' AND deferred_reason = ANY(CAST($2 AS text[])))"""
+
 HASTEN_DEFERRED = f"""
 WITH deferred AS MATERIALIZED (
     SELECT job_id FROM jobs
-    WHERE tenant_id = $1 AND deferred_reason = ANY(CAST($2 AS text[])) AND status = 'pending'
+    WHERE tenant_id = $1 AND {_DEFERRED}
     ORDER BY kind, key FOR UPDATE
 )
-UPDATE jobs SET due_at = least(due_at, CAST($3 AS timestamptz))
-WHERE tenant_id = $1 AND job_id IN (SELECT job_id FROM deferred) AND status = 'pending'
+UPDATE jobs SET
+    due_at = CASE WHEN status = 'pending' THEN least(due_at, CAST($3 AS timestamptz))
+        ELSE due_at END,
+    again_due_at = CASE WHEN status = 'running' THEN least(again_due_at, CAST($3 AS timestamptz))
+        ELSE again_due_at END
+WHERE tenant_id = $1 AND job_id IN (SELECT job_id FROM deferred) AND {_DEFERRED}
 RETURNING pg_notify('{CHANNEL}', '')
 """
-"""Makes the pending jobs due that were put off for one of these reasons. Jobs are locked in the
+"""Makes the pending jobs due that were put off for one of these reasons, and has running ones look
+again that are put off for any: they may have read what holds no longer. Jobs are locked in the
 order in which ORDER locks them."""
 
 
