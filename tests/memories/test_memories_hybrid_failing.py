@@ -250,9 +250,10 @@ class TestReranker:
         assert (await asked(reranked, query))["degraded"] is False
 
     async def test_one_that_takes_too_long_is_not_waited_for(
-        self, reranked: AsyncClient, client: AsyncClient, server: RerankServer
+        self, dsn: str, acme: Caller, client: AsyncClient, server: RerankServer
     ) -> None:
         query = "Who drinks tea with the cat?"
+        await save_all(client, TEA, COFFEE, CAT)
         released = Event()
 
         def score_when_released(to: BaseHTTPRequestHandler) -> None:
@@ -260,9 +261,10 @@ class TestReranker:
             server.score(to)
 
         server.script(score_when_released)
-        started = perf_counter()
+        async with reranking(dsn, server, acme, rerank_within=None) as hasty:
+            started = perf_counter()
 
-        answer = await asked(reranked, query)
+            answer = await asked(hasty, query)
 
         released.set()
         assert perf_counter() - started > SECONDS * 0.9

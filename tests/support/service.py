@@ -4,7 +4,8 @@ import asyncio
 import contextlib
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager, closing
+from contextlib import AsyncExitStack, asynccontextmanager, closing
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,8 @@ from asgi_lifespan import LifespanManager
 from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
+from app.deployment import open_providers
+from app.language.llm.reranker_catalogue import connect_reranker
 from app.main import create_app
 from app.runtime import open_runtime
 from app.settings import Settings
@@ -39,13 +42,29 @@ def settings_of(**chosen) -> Settings:
 
 @asynccontextmanager
 async def service(
-    dsn: str, *, usage_flush: timedelta = USAGE_FLUSH, **settings
+    dsn: str,
+    *,
+    usage_flush: timedelta = USAGE_FLUSH,
+    rerank_within: timedelta | None = timedelta(seconds=PATIENCE),
+    **settings,
 ) -> AsyncIterator[FastAPI]:
-    """The whole service on the database at `dsn`, reached with `client_of`."""
+    """The whole service on the database at `dsn`, reached with `client_of`.
+
+    A reranker has `rerank_within` for its scores, or with None as long as in a deployment.
+    """
     chosen = settings_of(**settings)
-    app = create_app(open_runtime(chosen, served(dsn), usage_flush=usage_flush))
-    async with LifespanManager(app, startup_timeout=PATIENCE, shutdown_timeout=PATIENCE) as manager:
-        app.state.reached = manager.app
+    async with AsyncExitStack() as stack:
+        providers = None
+        if chosen.rerank_model is not None and rerank_within is not None:
+            opened = await stack.enter_async_context(open_providers(chosen))
+            patient = connect_reranker(chosen.rerank_model, api_key=None, timeout=rerank_within)
+            stack.push_async_callback(patient.aclose)
+            providers = replace(opened, reranker=patient)
+        app = create_app(
+            open_runtime(chosen, served(dsn), usage_flush=usage_flush, providers=providers)
+        )
+        manager = LifespanManager(app, startup_timeout=PATIENCE, shutdown_timeout=PATIENCE)
+        app.state.reached = (await stack.enter_async_context(manager)).app
         yield app
         # It holds the models of the service, and app may outlive this block.
         del app.state.reached

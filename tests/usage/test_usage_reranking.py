@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from datetime import timedelta
 from time import perf_counter
 from typing import Any
 
@@ -19,7 +20,6 @@ from tests.support.tenants import Caller
 
 TEA = "She drinks green tea."
 CAT = "猫睡在沙发上。"
-SECONDS = 2.0
 
 
 @pytest.fixture
@@ -87,17 +87,32 @@ async def test_each_call_counts_for_its_tenant_alone(
 
 
 @pytest.mark.parametrize(
-    "behaviour", [says({"message": "no"}, 500), hangs_up, "slow"], ids=["500", "hung up", "slow"]
+    "behaviour", [says({"message": "no"}, 500), hangs_up], ids=["500", "hung up"]
 )
 async def test_one_that_brought_no_scores_is_a_failure(
     ana: AsyncClient, server: RerankServer, behaviour: Any
 ) -> None:
-    server.otherwise = slowly(1.5 * SECONDS, server.score) if behaviour == "slow" else behaviour
+    server.otherwise = behaviour
     assert (await asked(ana, "green tea"))["degraded"] is True
     server.otherwise = server.score
     assert (await asked(ana, "green tea"))["degraded"] is False
 
     await shows(ana, row(2, 1))
+
+
+async def test_one_that_is_too_slow_is_a_failure(
+    dsn: str, server: RerankServer, acme: Caller
+) -> None:
+    server.otherwise = slowly(1, server.score)
+    hasty = timedelta(milliseconds=200)
+    async with (
+        service(dsn, rerank_model=server.handle(), rerank_within=hasty) as app,
+        client_of(app, acme.key) as client,
+    ):
+        await save_all(client, TEA)
+        assert (await asked(client, "green tea"))["degraded"] is True
+
+        await shows(client, row(1, 1))
 
 
 async def test_where_nobody_is_asked_nothing_counts(ana: AsyncClient, server: RerankServer) -> None:
