@@ -145,6 +145,7 @@ class Draft:
             remainders=tuple(
                 DraftRemainder(rest.memory_id, EmbeddedText(rest.content), rest.attribute)
                 for rest in kept
+                if rest.memory_id in decision.memory_ids
             ),
             memory_id=decision.memory_ids[0] if known else self.memory_id,
         )

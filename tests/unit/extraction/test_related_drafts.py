@@ -1,11 +1,13 @@
 """What was decided about all statements at once is carried out one after the other."""
 
+from dataclasses import replace
+
 import pytest
 
 from app.language.llm.extractor import Proposed
-from app.language.llm.reconciler import ReconcileDecision
+from app.language.llm.reconciler import ReconcileDecision, Remainder
 from app.memory.extraction.drafts import Draft, EmbeddedText
-from app.memory.extraction.related_drafts import as_it_is_now
+from app.memory.extraction.related_drafts import as_it_is_now, with_stored_ids
 from app.memory.memories.owner import MemoryOwner
 
 HERS = MemoryOwner("user", "ana", "ana", None, None, None)
@@ -75,3 +77,46 @@ def test_statement_that_repeats_one_that_is_reworded_later_stands_for_that():
 
 def test_retraction_that_took_back_nothing_stands_for_nothing():
     assert now("SUPERSEDE", ("draft:0",), decided(0, "NONE")) == ("ADD", ())
+
+
+class TestRemainders:
+    """What of a memory still holds goes with the memory, under whatever id it is there now."""
+
+    WANTED = ReconcileDecision(
+        "SUPERSEDE",
+        ("mem_1", "mem_2"),
+        remainders=(Remainder("mem_1", "One."), Remainder("mem_2", "Two.", "老周.occupation")),
+    )
+
+    @pytest.mark.parametrize(
+        ("earlier", "ids"),
+        [
+            (decided(0, "ADD"), ["mem_1", "mem_2"]),
+            (decided(0, "SUPERSEDE", "mem_1"), ["mem_2"]),
+            (decided(0, "UPDATE", "mem_1", content="More."), ["draft:0", "mem_2"]),
+        ],
+    )
+    def test_goes_with_its_memory(self, earlier, ids):
+        found = as_it_is_now(self.WANTED, {0: earlier})
+
+        assert [rest.memory_id for rest in found.remainders] == ids
+
+    def test_is_of_what_a_draft_of_the_run_was_stored_as(self):
+        named = ("draft:0", "draft:1")
+        rests = tuple(Remainder(each, f"{each}.") for each in named)
+        wanted = ReconcileDecision("SUPERSEDE", named, remainders=rests)
+        own = Proposed("The user said so.", "fact", 0.9, ())
+        draft = Draft(2, own, HERS).decided(wanted)
+
+        stored = with_stored_ids(draft, {"draft:0": "mem_7", "draft:1": None})
+
+        assert [(rest.memory_id, rest.text.text) for rest in stored.remainders] == [
+            ("mem_7", "draft:0.")
+        ]
+
+    def test_is_none_of_a_memory_that_does_not_end(self):
+        draft = Draft(0, Proposed("The user said so.", "fact", 0.9, ()), HERS)
+
+        left = draft.decided(replace(self.WANTED, memory_ids=("mem_2",))).remainders
+
+        assert [rest.memory_id for rest in left] == ["mem_2"]
