@@ -462,6 +462,11 @@ class TestVerdicts:
         assert len(await every_page(client, "/memories/decisions", user_id="ana")) == 3
         assert len(await every_page(client, "/memories/decisions", code="too_short")) == 3
         assert await every_page(client, "/memories/decisions", code="sensitive") == []
+        # From a moment on, and before it.
+        middle = every[2]["create_time"]
+        later = await every_page(client, "/memories/decisions", since=middle, limit=2)
+        earlier = await every_page(client, "/memories/decisions", until=middle, limit=2)
+        assert (later, earlier) == (every[:3], every[3:])
         stats = ok(await client.get("/memories/stats"))
         assert stats["decisions"] == {"accepted": 3, "too_short": 3}
 

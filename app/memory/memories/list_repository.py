@@ -218,6 +218,8 @@ class DecisionRepository:
         user_id: str | None,
         verdict: str | None,
         code: str | None,
+        since: datetime | None = None,
+        until: datetime | None = None,
         memory_id: str | None = None,
         job_id: str | None = None,
         extraction_id: str | None = None,
@@ -232,6 +234,10 @@ class DecisionRepository:
             statement = statement.where(GateDecision.verdict == verdict)
         if code is not None:
             statement = statement.where(literal(code) == func.any(GateDecision.codes))
+        if since is not None:
+            statement = statement.where(GateDecision.create_time >= since)
+        if until is not None:
+            statement = statement.where(GateDecision.create_time < until)
         if memory_id is not None:
             statement = statement.where(GateDecision.memory_id == memory_id)
         if job_id is not None:

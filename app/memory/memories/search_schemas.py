@@ -302,6 +302,8 @@ class DecisionQuery(PageQuery):
     memory_id: Id | None = Field(default=None, description="Only verdicts on this memory.")
     verdict: Literal["accepted", "rejected"] | None = None
     code: Kind | None = None
+    since: Timestamp | None = Field(default=None, description="Only verdicts from then on.")
+    until: Timestamp | None = Field(default=None, description="Only verdicts before then.")
     job_id: Id | None = None
     # Before the name that it gives its value to.
     run_id: Id | None = Field(

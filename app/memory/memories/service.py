@@ -309,6 +309,8 @@ class MemoryService:
                 user_id=query.user_id,
                 verdict=query.verdict,
                 code=query.code,
+                since=query.since,
+                until=query.until,
                 memory_id=query.memory_id,
                 job_id=query.job_id,
                 extraction_id=query.extraction_id,

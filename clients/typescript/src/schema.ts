@@ -18142,6 +18142,10 @@ export interface operations {
                  * @description Deprecated: use `extraction_id`.
                  */
                 run_id?: string | null;
+                /** @description Only verdicts from then on. */
+                since?: string | null;
+                /** @description Only verdicts before then. */
+                until?: string | null;
                 /** @description Only what belongs to this user. */
                 user_id?: string | null;
                 /** @description Only verdicts of this kind. */
