@@ -99,6 +99,26 @@ async def test_list_is_filtered_by_rule_outcome_and_user(page: Page, client: Asy
     await expect(page.get_by_text("No verdict matches.")).to_be_visible()
 
 
+async def test_rule_leads_to_its_refusals_of_the_days_that_are_counted(
+    page: Page, client: AsyncClient, dsn: str
+) -> None:
+    await refuse(client, "Tea")
+    await refuse(client, "Oh")
+    [_, tea] = ok(await client.get("/memories/decisions"))["items"]
+    past = "UPDATE gate_decisions SET create_time = create_time - interval '40 days' WHERE "
+    await execute(dsn, past + "decision_id = $1", tea["decision_id"])
+    await open_page(page, "#/gate")
+    await expect(verdicts(page)).to_have_count(2)
+
+    await page.get_by_role("link", name="too short too_short").click()
+
+    await expect(verdicts(page)).to_have_count(1)
+    await expect(verdicts(page)).to_contain_text("Oh")
+    await page.get_by_label("From day (UTC)").fill("")
+    await page.get_by_role("button", name="Apply").click()
+    await expect(verdicts(page)).to_have_count(2)
+
+
 async def test_long_list_is_paged(page: Page, client: AsyncClient, dsn: str) -> None:
     await refuse(client, "Tea")
     [decision] = ok(await client.get("/memories/decisions"))["items"]

@@ -225,6 +225,58 @@ async def test_entities_are_merged_after_a_count_and_the_merge_is_undone(
     assert "München" not in await around(client, ids["Siemens"])
 
 
+async def test_merges_that_look_wrong_are_pointed_out_before_and_after(
+    page: Page, client: AsyncClient, ids: dict[str, str]
+) -> None:
+    made = await relate(
+        client, "Siemens", "partner_of", "Köln", source_type="organization",
+        destination_type="place",
+    )  # fmt: skip
+    for into, other in (("Siemens", "Siemens AG"), ("München", "BMW")):
+        path = f"/graph/entities/{ids[into]}/merge"
+        ok(await client.post(path, json={"entity_ids": [ids[other]]}))
+    await open_page(page, f"#/graph/{ids['Siemens']}")
+    merges = table(page, "Merges and splits")
+    await expect(merges).to_have_count(2)
+    await expect(merges.nth(0)).to_contain_text("München and BMW have 0% of their letters")
+    await expect(merges.nth(1)).not_to_contain_text("look at it")
+
+    await page.get_by_label("Only merges that look wrong").check()
+    await expect(merges).to_have_count(1)
+
+    await page.get_by_label("Select Köln").check()
+    await page.get_by_role("button", name="Merge the selected into Siemens").click()
+    await expect(page.get_by_role("dialog")).to_contain_text(
+        "Siemens is of the type organization, Köln of place."
+    )
+    assert made["destination"]["entity_type"] == "place"
+
+
+async def test_days_from_when_it_holds_are_the_same_west_of_utc(
+    browser: Browser, address: str, acme: Caller, ids: dict[str, str], watch: Watch
+) -> None:
+    async with context_of(
+        browser, address, acme.key, watch, timezone_id="America/Los_Angeles", locale="en-GB"
+    ) as context:
+        page = await context.new_page()
+        await open_page(page, f"#/graph/{ids['Ana']}")
+        job = table(page, "Relations").filter(has_text="Siemens")
+        await expect(job.locator("time")).to_have_text("May 1, 2026")
+        await job.get_by_role("button", name="History").click()
+        versions = page.get_by_role("dialog").get_by_role("row")
+        await expect(versions.nth(1).locator("time").first).to_have_text("May 1, 2026")
+        await page.keyboard.press("Escape")
+
+        # A midnight in the field is the day, too: it holds on its first day, not before.
+        for at, shown in (("2026-05-01T00:00", "Siemens"), ("2026-04-30T00:00", "BMW")):
+            await page.get_by_label("As of").fill(at)
+            await page.get_by_role("button", name="Apply").click()
+            jobs = table(page, "Relations").filter(has_text="works_at")
+            await expect(jobs).to_have_count(1)
+            await expect(jobs).to_contain_text(shown)
+    watch.check()
+
+
 async def test_undo_that_others_changed_since_is_refused_with_its_sentence(
     page: Page, client: AsyncClient, ids: dict[str, str], watch: Watch
 ) -> None:

@@ -79,7 +79,11 @@ async def test_figures_are_those_of_the_statistics(
     await expect(figure(page, "Jobs due")).to_have_text(str(jobs["due"]))
     code = next(iter(refusals["by_code"]))
     rule = page.get_by_role("list", name="Refusals by rule").get_by_role("link", name=code)
-    assert f"code={code}" in (await rule.get_attribute("href") or "")
+    # Of the same days as the figure, by its name and its code.
+    assert re.search(
+        rf"verdict=rejected&code={code}&since=\d{{4}}-\d\d-\d\d",
+        await rule.get_attribute("href") or "",
+    )
     await expect(
         page.get_by_role("img", name="Searches and contexts by day", exact=True)
     ).to_be_visible()

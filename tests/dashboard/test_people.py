@@ -103,6 +103,20 @@ class TestProfile:
         await expect(entry.locator(".message")).to_contain_text("By the way, I moved to Hamburg.")
         await expect(page.get_by_role("table")).to_contain_text("personal context · set")
 
+    async def test_derivation_that_changes_nothing_says_so_and_names_its_job(
+        self, page: Page, client: AsyncClient, worker: None
+    ) -> None:
+        await told(client)
+        await derive(client)
+        await open_page(page, "#/people/ana")
+
+        await page.get_by_role("button", name="Derive it now").click()
+
+        await expect(page.get_by_text("Done, there was nothing new")).to_be_visible()
+        made = page.get_by_role("table").locator("tbody tr").first.get_by_role("link")
+        await made.click()
+        await expect(dialog(page)).to_contain_text("derive a profile profile")
+
     async def test_value_is_written_and_given_back(self, page: Page, client: AsyncClient) -> None:
         ok(await client.post("/users", json={"user_id": "ana"}), 201)
         await open_page(page, "#/people/ana")
@@ -232,6 +246,34 @@ class TestMemories:
             ):  # fmt: skip
                 await expect(changes.filter(has_text=f"{name}:").locator("ins")).to_have_text(shown)
             await expect(page.locator("dd").get_by_text("May 1, 2026", exact=True)).to_be_visible()
+            # It is edited as it is shown: a midnight stands for the day.
+            await page.get_by_role("button", name="Edit").click()
+            start = dialog(page).get_by_label("Holds from")
+            await expect(start).to_have_value("2026-05-01T00:00")
+            await start.fill("2026-05-02T00:00")
+            await dialog(page).get_by_role("button", name="Save").click()
+            await expect(page.locator("dd").get_by_text("May 2, 2026", exact=True)).to_be_visible()
+        assert ok(await client.get(path))["valid_from"] == "2026-05-02T00:00:00Z"
+        watch.check()
+
+    async def test_day_since_when_a_newer_one_took_its_place_is_the_same_west_of_utc(
+        self, browser: Browser, address: str, acme: Caller, client: AsyncClient, watch: Watch
+    ) -> None:
+        old = await save(client, TEA)
+        newer = ok(
+            await client.post(
+                f"/memories/{old['memory_id']}/supersede",
+                json={"content": "She drinks coffee now.", "valid_from": "2026-05-01T00:00:00Z"},
+            ),
+            201,
+        )
+        async with context_of(
+            browser, address, acme.key, watch, timezone_id="America/Los_Angeles"
+        ) as context:
+            page = await context.new_page()
+            await open_page(page, f"#/people/ana/{newer['memory_id']}")
+            replaced = section(page, "History").locator("li").filter(has_text=TEA)
+            await expect(replaced.locator("time")).to_have_text("May 1, 2026")
         watch.check()
 
     async def test_deleted_evidence_is_said_to_be_gone(

@@ -1,7 +1,8 @@
 // Figures by day: a chart, and beside it the same figures as a table.
-import { locale, number } from "../text";
+import { number } from "../text";
 import { Chart } from "./chart";
 import "./daily.css";
+import { Day } from "./time";
 
 export interface Series<T> {
   label: string;
@@ -32,7 +33,7 @@ export function Daily<T extends OfDay>(
     <div class="daily">
       <Chart
         label={label}
-        times={days.map(noon)}
+        times={days.map((day) => Date.parse(day) / 1000)}
         lines={series.map((one) => ({ label: one.label, values: days.map((day) => one.value(byDay.get(day))) }))}
       />
       <div class="scroll" tabIndex={0} role="region" aria-label={label}>
@@ -47,7 +48,7 @@ export function Daily<T extends OfDay>(
           <tbody>
             {counted.map((day) => (
               <tr key={day}>
-                <td data-title={dayLabel}><time dateTime={day}>{dayText(day)}</time></td>
+                <td data-title={dayLabel}><Day at={day} /></td>
                 {series.map((one) => (
                   <td key={one.label} data-title={one.label} class="number">{figure(one, byDay.get(day))}</td>
                 ))}
@@ -71,15 +72,6 @@ function daysBetween(since: string, until: string): string[] {
     days.push(new Date(at).toISOString().slice(0, 10));
   }
   return days;
-}
-
-/** Noon in UTC lies on the same day in nearly every zone. */
-function noon(day: string): number {
-  return Date.parse(`${day}T12:00:00Z`) / 1000;
-}
-
-function dayText(day: string): string {
-  return new Intl.DateTimeFormat(locale(), { dateStyle: "medium", timeZone: "UTC" }).format(new Date(day));
 }
 
 /** The first day of the last `days`, as `since` of the statistics takes it. */

@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 
 import type { Page } from "../api";
 import { useLoad } from "../load";
+import { t } from "../text";
 import { PageButtons, usePaging } from "./paging";
 import { Empty, Loading, Problem } from "./states";
 
@@ -24,7 +25,7 @@ export function Paged<T>(
   if (data.items.length === 0 && cursor === null) return <Empty>{empty}</Empty>;
   return (
     <div aria-busy={loading}>
-      {children(data.items)}
+      {data.items.length === 0 ? <Empty>{t("nothing_further")}</Empty> : children(data.items)}
       <PageButtons paging={paging} page={data} loading={loading} />
     </div>
   );

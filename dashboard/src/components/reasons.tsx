@@ -1,5 +1,5 @@
 import { number } from "../text";
-import { sentenceOf } from "../text/reasons";
+import { ruleName, sentenceOf } from "../text/reasons";
 
 /** A rule of the gate that was broken, with its figures. */
 export interface Reason {
@@ -8,9 +8,14 @@ export interface Reason {
   figures: Record<string, unknown>;
 }
 
+/** A rule in words, with its code as the API has it. */
+export function Rule({ code }: { code: string }) {
+  return <>{ruleName(code)} <code>{code}</code></>;
+}
+
 /** Why a text was refused; `codes` stands in where a verdict has no sentences. */
 export function Reasons({ reasons, codes }: { reasons: readonly Reason[]; codes: readonly string[] }) {
-  if (reasons.length === 0) return <>{codes.map((code) => <code key={code}>{code} </code>)}</>;
+  if (reasons.length === 0) return <ul class="plain">{codes.map((code) => <li key={code}><Rule code={code} /></li>)}</ul>;
   return (
     <ul class="plain">
       {reasons.map((reason, place) => (

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { path as address, send } from "../api";
 import { t } from "../text/gate";
 import { label } from "../text/labels";
+import { ruleName } from "../text/reasons";
 import { Dialog } from "./dialog";
 import { TYPES } from "./memory";
 
@@ -28,7 +29,7 @@ export function StoreAnyway(
   return (
     <Dialog title={t("anyway_ask")} action={t("anyway")} act={store} close={close}>
       <p class="said">{refused.content}</p>
-      <p>{t("anyway_about", { codes: refused.codes.join(", ") })}</p>
+      <p>{t("anyway_about", { codes: refused.codes.map(ruleName).join(", ") })}</p>
       <label>
         {t("type")}
         <select value={type} onChange={(event) => setType(event.currentTarget.value)}>

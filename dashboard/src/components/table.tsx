@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact";
 
 import type { Page } from "../api";
 import { useLoad } from "../load";
+import { t } from "../text";
 import { PageButtons, usePaging } from "./paging";
 import { Empty, Loading, Problem } from "./states";
 
@@ -40,9 +41,10 @@ export function Table<T>(
   const { data, problem, loading, reload } = useLoad((signal) => load(cursor, ROWS, signal), [begin, cursor, again]);
   if (problem) return <Problem problem={problem} retry={reload} />;
   if (data === null) return <Loading />;
-  if (data.items.length === 0 && cursor === null) return <Empty>{empty}</Empty>;
+  if (data.items.length === 0 && cursor === null && data.next_cursor === null) return <Empty>{empty}</Empty>;
   return (
     <div class="table" aria-busy={loading}>
+      {data.items.length === 0 && <Empty>{data.next_cursor === null ? t("nothing_further") : empty}</Empty>}
       <div class="scroll" tabIndex={0} role="region" aria-label={caption}>
         <table>
           <caption class="hidden">{caption}</caption>

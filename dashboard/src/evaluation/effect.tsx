@@ -6,7 +6,7 @@ import { get } from "../api";
 import { Daily, daysAgo, type Series } from "../components/daily";
 import { Empty, Loading, Problem } from "../components/states";
 import { Table } from "../components/table";
-import { Time } from "../components/time";
+import { Day } from "../components/time";
 import { duration, estimated } from "../durations";
 import { type Loaded, useLoad } from "../load";
 import { pagesOf } from "../pages-of";
@@ -227,7 +227,7 @@ function Kept({ stats }: { stats: MemoryStats }) {
           ],
         ]}
       />
-      {!now.live && <p class="small">{t("counted")} <Time at={now.day} date /></p>}
+      {!now.live && <p class="small">{t("counted")} <Day at={now.day} /></p>}
       {stats.items.length > 0 && (
         <Over<MemoryCounts>
           title={t("kept_daily")}

@@ -1,4 +1,5 @@
 // Answers of /v1/forgetting.
+import type { JobStatus } from "../components/job-details";
 import { t } from "../text/forgetting";
 
 /** In the order of a run. */
@@ -14,7 +15,7 @@ export type Policy = Record<string, string | number | boolean>;
 
 export interface Run {
   job_id: string;
-  status: string;
+  status: JobStatus;
   result: Record<string, number> | null;
   error_code: string | null;
   due_at: string;

@@ -7,6 +7,7 @@ import { Loading, Problem } from "../components/states";
 import { useAction, useLoad } from "../load";
 import { number } from "../text";
 import { t } from "../text/graph";
+import { doubtsOf } from "./doubts";
 import { memoriesOf } from "./entity";
 import type { Change, Entity, EntityShort, Relation } from "./shapes";
 
@@ -37,6 +38,7 @@ export function MergeDialog({ entity, others, close, done }: Asked & { others: r
   return (
     <Dialog title={t("merge_ask", { name: entity.name })} action={t("merge")} act={act} close={close}>
       <p>{t("merge_about", { names: others.map((other) => other.name).join(", ") })}</p>
+      {doubtsOf(entity, others).map((doubt) => <p key={doubt} class="note">{doubt}</p>)}
       {counted.problem && <Problem problem={counted.problem} />}
       {counted.loading && <Loading />}
       {counted.data && <p role="status">{t("rows", { rows: rowsText(counted.data.rows) })}</p>}

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 
 import { get } from "../api";
+import { statusText } from "../components/job-details";
 import { Empty, Loading, Problem } from "../components/states";
 import "../components/stack.css";
 import { Table } from "../components/table";
@@ -59,7 +60,7 @@ function Runs({ runs, reload }: { runs: Run[]; reload: () => void }) {
               {runs.map((run) => (
                 <tr key={run.job_id}>
                   <td data-title={t("when")}><Time at={run.finished_at ?? run.started_at ?? run.due_at} /></td>
-                  <td data-title={t("status")}>{run.status} {run.error_code && <code>{run.error_code}</code>}</td>
+                  <td data-title={t("status")}>{statusText(run.status)} {run.error_code && <code>{run.error_code}</code>}</td>
                   <td data-title={t("removed")}>{run.result && (removed(run) || t("nothing_removed"))}</td>
                   <td data-title={t("job")}><a href={href("jobs", [run.job_id])}>{t("see_job")}</a></td>
                 </tr>

@@ -7,7 +7,7 @@ import type { PageProps } from "../app";
 import { Bars } from "../components/bars";
 import { Daily, daysAgo } from "../components/daily";
 import { memoryAddress } from "../components/memory";
-import { type Reason, Reasons } from "../components/reasons";
+import { type Reason, Reasons, Rule } from "../components/reasons";
 import { Empty, Loading, Problem } from "../components/states";
 import "../components/stack.css";
 import { StoreAnyway } from "../components/store-anyway";
@@ -18,6 +18,7 @@ import { useLoad } from "../load";
 import { href, replace } from "../routing";
 import { t } from "../text/gate";
 import { label } from "../text/labels";
+import { ruleName } from "../text/reasons";
 
 const PERIODS = [7, 30, 90] as const;
 const MOST_LINES = 5;
@@ -57,6 +58,9 @@ interface Filters {
   code: string;
   verdict: string;
   user_id: string;
+  /** Days of UTC, both shown. */
+  since: string;
+  until: string;
 }
 
 export default function Gate({ query }: PageProps) {
@@ -64,6 +68,8 @@ export default function Gate({ query }: PageProps) {
     code: query.get("code") ?? "",
     verdict: query.get("verdict") ?? "",
     user_id: query.get("user_id") ?? "",
+    since: query.get("since") ?? "",
+    until: query.get("until") ?? "",
   };
   const [days, setDays] = useState<number>(30);
   const [round, setRound] = useState(0);
@@ -123,7 +129,13 @@ function Over({ refusals }: { refusals: Refusals }) {
   if (codes.length === 0) return <Empty>{t("over_none")}</Empty>;
   return (
     <>
-      <Bars label={t("over")} items={codes.map((code) => ({ label: <code>{code}</code>, value: by_code[code] ?? 0 }))} />
+      <Bars
+        label={t("over")}
+        items={codes.map((code) => ({
+          label: <a href={href("gate", [], { verdict: "rejected", code, since: refusals.since, until: refusals.until })}><Rule code={code} /></a>,
+          value: by_code[code] ?? 0,
+        }))}
+      />
       <Daily
         label={t("over_daily")}
         dayLabel={t("day")}
@@ -133,7 +145,7 @@ function Over({ refusals }: { refusals: Refusals }) {
         series={[
           { label: t("rejected"), value: (item) => item?.rejected ?? 0 },
           ...codes.slice(0, MOST_LINES - 1).map((code) => ({
-            label: code,
+            label: ruleName(code),
             value: (item: OfDay | undefined) => item?.by_code[code] ?? 0,
           })),
         ]}
@@ -155,13 +167,15 @@ function Filter(
         event.preventDefault();
         const given = new FormData(event.currentTarget);
         const text = (name: string) => String(given.get(name) ?? "").trim();
-        filter({ code: text("code"), verdict: text("verdict"), user_id: text("user_id") });
+        filter({
+          code: text("code"), verdict: text("verdict"), user_id: text("user_id"), since: text("since"), until: text("until"),
+        });
       }}
     >
       <label>
         {t("rule")}
         <input type="text" name="code" list={id} defaultValue={filters.code} spellcheck={false} />
-        <datalist id={id}>{codes.map((code) => <option key={code} value={code} />)}</datalist>
+        <datalist id={id}>{codes.map((code) => <option key={code} value={code} label={ruleName(code)} />)}</datalist>
       </label>
       <label>
         {t("outcome")}
@@ -176,13 +190,24 @@ function Filter(
         {t("user")}
         <input type="text" name="user_id" defaultValue={filters.user_id} spellcheck={false} />
       </label>
+      <label>{t("since")}<input type="date" name="since" defaultValue={filters.since} /></label>
+      <label>{t("until")}<input type="date" name="until" defaultValue={filters.until} /></label>
       <button type="submit">{t("apply")}</button>
     </form>
   );
 }
 
+/** The filters as the API takes them; a day that somebody wrote may be none. */
+function asked({ since, until, ...others }: Filters) {
+  const midnight = (day: string, later: number) => {
+    const time = Date.parse(day);
+    return Number.isNaN(time) ? "" : new Date(time + later).toISOString();
+  };
+  return { ...others, since: midnight(since, 0), until: midnight(until, 86_400_000) };
+}
+
 function List({ filters, round, stored }: { filters: Filters; round: number; stored: () => void }) {
-  const [asked, setAsked] = useState<Decision | null>(null);
+  const [storing, setStoring] = useState<Decision | null>(null);
   const [notice, setNotice] = useState("");
   const filtered = Object.values(filters).some((value) => value !== "");
   return (
@@ -191,18 +216,18 @@ function List({ filters, round, stored }: { filters: Filters; round: number; sto
       <Table<Decision>
         caption={t("list")}
         inAddress
-        columns={columns(setAsked)}
+        columns={columns(setStoring)}
         load={(cursor, limit, signal) =>
-          get<Page<Decision>>("/v1/memories/decisions", { ...filters, cursor, limit }, signal)}
+          get<Page<Decision>>("/v1/memories/decisions", { ...asked(filters), cursor, limit }, signal)}
         inputs={[filters]}
         again={round}
         row={(decision) => decision.decision_id}
         empty={filtered ? t("none_matches") : t("none_yet")}
       />
-      {asked && (
+      {storing && (
         <StoreAnyway
-          refused={asked}
-          close={() => setAsked(null)}
+          refused={storing}
+          close={() => setStoring(null)}
           stored={(id) => {
             setNotice(t("stored", { id }));
             stored();

@@ -8,7 +8,7 @@ import { Dialog } from "../components/dialog";
 import { Loading, Problem } from "../components/states";
 import "../components/stack.css";
 import { type Column, Table } from "../components/table";
-import { Time } from "../components/time";
+import { Time, Validity, validityOf } from "../components/time";
 import { Changes } from "../graph/changes";
 import { Drawing } from "../graph/drawing";
 import { EntityDetails } from "../graph/entity";
@@ -146,10 +146,9 @@ function Around(
   );
 }
 
-/** The moment that a field of the reader's zone names; "" for none. */
-function instant(local: string): string {
-  const moment = new Date(local);
-  return Number.isNaN(moment.getTime()) ? "" : moment.toISOString();
+/** The moment that the field names; "" for none. */
+function instant(field: string): string {
+  return Number.isNaN(Date.parse(field)) ? "" : validityOf(field);
 }
 
 function Controls({ id, view }: { id: string; view: View }) {
@@ -276,8 +275,8 @@ function relationColumns(ask: (relation: Relation) => void): Column<Relation>[] 
       title: t("relation"),
       show: ({ source, relation, destination }) => <>{source.name} <code>{relation}</code> {destination.name}</>,
     },
-    { title: t("valid_from"), show: ({ valid_from }) => valid_from && <Time at={valid_from} date /> },
-    { title: t("valid_to"), show: ({ valid_to }) => valid_to && <Time at={valid_to} date /> },
+    { title: t("valid_from"), show: ({ valid_from }) => valid_from && <Validity at={valid_from} /> },
+    { title: t("valid_to"), show: ({ valid_to }) => valid_to && <Validity at={valid_to} /> },
     { title: t("confidence"), show: ({ confidence }) => number(confidence, { maximumFractionDigits: 2 }), number: true },
     {
       title: t("history"),
@@ -299,8 +298,8 @@ function History({ relation, close }: { relation: Relation; close: () => void })
   const title = t("history_of", { source: source.name, relation: relation.relation, destination: destination.name });
   const columns: Column<Relation>[] = [
     { title: t("relation"), show: (one) => <>{one.source.name} <code>{one.relation}</code> {one.destination.name}</> },
-    { title: t("valid_from"), show: (one) => one.valid_from && <Time at={one.valid_from} /> },
-    { title: t("valid_to"), show: (one) => one.valid_to && <Time at={one.valid_to} /> },
+    { title: t("valid_from"), show: (one) => one.valid_from && <Validity at={one.valid_from} /> },
+    { title: t("valid_to"), show: (one) => one.valid_to && <Validity at={one.valid_to} /> },
     { title: t("known_from"), show: (one) => <Time at={one.known_from} /> },
     { title: t("known_to"), show: (one) => one.known_to && <Time at={one.known_to} /> },
     { title: t("reason"), show: (one) => one.reason },

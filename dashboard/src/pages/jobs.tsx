@@ -5,7 +5,7 @@ import { needs } from "../access";
 import { get, path as address, send, type Page } from "../api";
 import type { PageProps } from "../app";
 import { Dialog } from "../components/dialog";
-import { type Job, JobDetails, type JobStatus, STATUSES, statusText } from "../components/job-details";
+import { type Job, JobDetails, type JobStatus, Kind, STATUSES, statusText } from "../components/job-details";
 import { Loading, Problem } from "../components/states";
 import "../components/stack.css";
 import { type Column, Table } from "../components/table";
@@ -15,6 +15,7 @@ import { useAction, useLoad } from "../load";
 import { href, replace } from "../routing";
 import { locale, number } from "../text";
 import { t } from "../text/jobs";
+import { kindName } from "../text/labels";
 
 const REFRESH_MS = 5_000;
 
@@ -113,7 +114,7 @@ function Overview({ stats, filter }: { stats: Stats; filter: (chosen: Partial<Fi
             <tbody>
               {kinds.map(([kind, counts]) => (
                 <tr key={kind}>
-                  <td data-title={t("kind")}><code>{kind}</code></td>
+                  <td data-title={t("kind")}><Kind kind={kind} /></td>
                   {STATUSES.map((status) => (
                     <td key={status} data-title={statusText(status)} class="number">
                       <Count kind={kind} status={status} count={counts[status] ?? 0} filter={filter} />
@@ -161,7 +162,7 @@ function Filter(
         {t("kind")}
         <select value={filters.kind} onChange={(event) => filter({ kind: event.currentTarget.value })}>
           <option value="">{t("all")}</option>
-          {known.map((kind) => <option key={kind} value={kind}>{kind}</option>)}
+          {known.map((kind) => <option key={kind} value={kind}>{kindName(kind)} ({kind})</option>)}
         </select>
       </label>
       <label>
@@ -213,7 +214,7 @@ function List(
           close={() => setAsked(null)}
           danger
         >
-          <p><code>{asked.kind}</code> <code>{asked.job_id}</code></p>
+          <p><Kind kind={asked.kind} /> <code>{asked.job_id}</code></p>
           <p>{t("cancel_about")}</p>
         </Dialog>
       )}
@@ -228,8 +229,8 @@ function columns(
   ask: (job: Job) => void,
 ): Column<Job>[] {
   const details = (job: Job) => (
-    <a href={href("jobs", [job.job_id], { ...filters })} aria-label={t("details_named", { kind: job.kind, id: job.job_id })}>
-      <code>{job.kind}</code>
+    <a href={href("jobs", [job.job_id], { ...filters })} aria-label={t("details_named", { kind: `${kindName(job.kind)} ${job.kind}`, id: job.job_id })}>
+      <Kind kind={job.kind} />
     </a>
   );
   return [

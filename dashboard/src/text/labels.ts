@@ -43,6 +43,28 @@ const EVENTS: Record<string, string> = {
   EXTEND: "kept for longer", REMOVE: "removed", SET: "set", conflict_ids: "contradicts", in_conflict: "in contradiction",
 };
 
+/** What a job of each kind does. */
+const KINDS: Record<string, { en: string; zh: string }> = {
+  extract: { en: "read a conversation", zh: "读取对话" },
+  rescue: { en: "read what left the window", zh: "读取移出窗口的消息" },
+  compact: { en: "summarise a conversation", zh: "压缩对话" },
+  infer: { en: "read messages of a save", zh: "读取保存的消息" },
+  ingest_file: { en: "cut a file into passages", zh: "切分文件" },
+  extract_file: { en: "read a file for memories", zh: "从文件抽取记忆" },
+  index_messages: { en: "make messages searchable", zh: "建立消息索引" },
+  profile: { en: "derive a profile", zh: "推导画像" },
+  graph_tidy: { en: "update the graph", zh: "更新图谱" },
+  forget: { en: "forget what is due", zh: "执行遗忘" },
+  deliver: { en: "send to webhooks", zh: "发送 Webhook" },
+  delete_memories: { en: "delete memories", zh: "删除记忆" },
+  housekeeping: { en: "maintenance of the tenant", zh: "日常维护" },
+};
+
+/** A kind of jobs in a few words; of a kind that is not known here, its code. */
+export function kindName(kind: string): string {
+  return KINDS[kind]?.[language()] ?? kind.replaceAll("_", " ");
+}
+
 /** A word of the API, such as a type of memory, a state or an event. */
 export function label(word: string): string {
   return { en: EVENTS, zh: ZH }[language()][word] ?? word.replaceAll("_", " ");

@@ -1,5 +1,37 @@
-// Sentences of the gate, which the service says in English, in Chinese. Figures stand beside them.
+// What rules of the gate are called; and its sentences, which the service says in English, in Chinese.
 import { language } from "../text";
+
+const NAMES: Record<string, { en: string; zh: string }> = {
+  low_confidence: { en: "not sure enough", zh: "把握不足" },
+  too_short: { en: "too short", zh: "内容太短" },
+  too_long: { en: "too long", zh: "内容太长" },
+  stop_word: { en: "has a forbidden word", zh: "含禁用词" },
+  injection: { en: "gives orders to the model", zh: "指挥模型" },
+  sensitive: { en: "sensitive content", zh: "敏感内容" },
+  duplicate: { en: "known already", zh: "已经记住" },
+  scope_not_allowed: { en: "scope not allowed", zh: "范围不允许" },
+  evidence_missing: { en: "no message says it", zh: "没有消息依据" },
+  unconfirmed: { en: "only the assistant says it", zh: "用户没有确认" },
+  echo: { en: "repeats what was recalled", zh: "复述召回内容" },
+  stale: { en: "not mentioned for long", zh: "久未提及" },
+  protected: { en: "written by a person", zh: "由人保存" },
+  unknown_memory: { en: "names an unknown memory", zh: "提到未知记忆" },
+  too_few_sources: { en: "merges fewer than two", zh: "合并少于两条" },
+  scope_mismatch: { en: "merges different kinds", zh: "合并的种类不同" },
+  overlap: { en: "merged twice", zh: "重复合并" },
+  source_changed: { en: "changed meanwhile", zh: "期间已被修改" },
+  malformed: { en: "cannot be read", zh: "格式不正确" },
+  nothing_found: { en: "nothing worth remembering", zh: "没有值得记住的内容" },
+  not_read: { en: "not said by the user", zh: "不是用户所说" },
+  removal_limit: { en: "too many removed at once", zh: "移除达到上限" },
+  over_capacity: { en: "the limit of memories is reached", zh: "记忆数已达上限" },
+  source_error_not_allowed: { en: "error without a correction", zh: "没有更正的错误" },
+};
+
+/** A rule in a few words; of a rule that is not known here, its code. */
+export function ruleName(code: string): string {
+  return NAMES[code]?.[language()] ?? code.replaceAll("_", " ");
+}
 
 const ZH: Record<string, string> = {
   low_confidence: "置信度低于下限。",
@@ -24,6 +56,7 @@ const ZH: Record<string, string> = {
   nothing_found: "没有找到值得记住的内容。",
   not_read: "只从用户所说的话中抽取记忆。",
   removal_limit: "一次移除的数量已达上限。",
+  over_capacity: "记忆数已达上限，保留了更重要的记忆。",
   source_error_not_allowed: "只有更正才能带有被更正的错误。",
 };
 

@@ -4,11 +4,13 @@ import { needs } from "../../access";
 import { path, send } from "../../api";
 import { Dialog } from "../../components/dialog";
 import { EraseDialog } from "../../components/erasure";
+import { JobLink } from "../../components/job-details";
 import { outcomesOf } from "../../components/run";
 import { Problem } from "../../components/states";
 import { useAction } from "../../load";
 import type { Receipt, Session } from "../../shapes";
 import { t } from "../../text/conversation";
+import { label } from "../../text/labels";
 
 interface Extracted {
   done: boolean;
@@ -71,7 +73,7 @@ export function SessionActions(
   );
 }
 
-function said(extracted: Extracted): string {
-  if (!extracted.done) return t("extract_waits", { job: extracted.job_id ?? "" });
-  return t("extract_done", { outcomes: outcomesOf({ outcomes: extracted.result?.events ?? {} }) });
+function said(extracted: Extracted) {
+  if (!extracted.done) return <>{t("extract_waits")} {extracted.job_id && <JobLink id={extracted.job_id} />}</>;
+  return t("extract_done", { outcomes: outcomesOf({ outcomes: extracted.result?.events ?? {} }) || label("NONE") });
 }

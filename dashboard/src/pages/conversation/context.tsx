@@ -5,6 +5,7 @@ import { Bars } from "../../components/bars";
 import { Facts } from "../../components/facts";
 import { MessageItem } from "../../components/message";
 import { Loading, Problem } from "../../components/states";
+import { validityOf } from "../../components/time";
 import { useLoad } from "../../load";
 import type { Message } from "../../shapes";
 import { number, percent } from "../../text";
@@ -89,7 +90,7 @@ function bodyOf(asked: Asked): Record<string, unknown> {
     preview: true,
     ...(asked.query ? { query: asked.query } : {}),
     ...(asked.memoryTokens ? { max_memory_tokens: Number(asked.memoryTokens) } : {}),
-    ...(asked.asOf ? { as_of: new Date(asked.asOf).toISOString() } : {}),
+    ...(asked.asOf ? { as_of: validityOf(asked.asOf) } : {}),
   };
 }
 

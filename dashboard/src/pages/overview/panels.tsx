@@ -4,8 +4,9 @@ import { Bars } from "../../components/bars";
 import { Chart } from "../../components/chart";
 import { Facts } from "../../components/facts";
 import { type JobStatus, statusText } from "../../components/job-details";
+import { Rule } from "../../components/reasons";
 import { Empty } from "../../components/states";
-import { Time } from "../../components/time";
+import { Day, Time } from "../../components/time";
 import { href } from "../../routing";
 import { number, percent } from "../../text";
 import { label } from "../../text/labels";
@@ -60,7 +61,7 @@ export function MemoriesPanel({ memories: { now, items }, period }: { memories: 
               : ["", ""],
             ]}
           />
-          {!now.live && <p class="small">{t("not_live")}</p>}
+          {!now.live && <p class="small">{t("not_live")} <Day at={now.day} /></p>}
           <h3>{t("growth")}</h3>
           {items.length === 0 ?
             <Empty>{t("growth_none")}</Empty>
@@ -113,7 +114,9 @@ export function GatePanel({ refusals: { items, totals }, period }: { refusals: R
             <Bars
               label={t("gate_codes")}
               items={sorted(totals.by_code).map(([code, value]) => ({
-                label: <a href={href("gate", [], { verdict: "rejected", code })}>{code}</a>,
+                label: (
+                  <a href={href("gate", [], { verdict: "rejected", code, since: period.days[0] })}><Rule code={code} /></a>
+                ),
                 value,
                 tone: "5",
               }))}

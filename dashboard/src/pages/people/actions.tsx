@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { needs } from "../../access";
 import { path, send, withQuery } from "../../api";
 import { Dialog } from "../../components/dialog";
+import { validityOf } from "../../components/time";
 import { go, href } from "../../routing";
 import type { Memory } from "../../shapes";
 import { t } from "../../text/people";
@@ -46,7 +47,7 @@ function Supersede({ memory, close }: { memory: Memory; close: () => void }) {
   const act = async () => {
     const body = {
       content,
-      ...(since ? { valid_from: new Date(since).toISOString() } : {}),
+      ...(since ? { valid_from: validityOf(since) } : {}),
       ...(reason ? { reason } : {}),
     };
     const outcome = await send<{ memory_id: string }>(

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { get, path, ProblemError, send } from "../../api";
 import { Dialog } from "../../components/dialog";
 import { TYPES } from "../../components/memory";
+import { localField, validityField, validityOf } from "../../components/time";
 import type { Memory } from "../../shapes";
 import { label } from "../../text/labels";
 import { t } from "../../text/people";
@@ -65,9 +66,9 @@ function draftOf(memory: Memory): Draft {
     content: memory.content,
     memory_type: memory.memory_type,
     confidence: String(memory.confidence),
-    valid_from: local(memory.valid_from),
-    valid_to: local(memory.valid_to),
-    expires_at: local(memory.expires_at),
+    valid_from: memory.valid_from ? validityField(memory.valid_from) : "",
+    valid_to: memory.valid_to ? validityField(memory.valid_to) : "",
+    expires_at: memory.expires_at ? localField(memory.expires_at) : "",
   };
 }
 
@@ -81,14 +82,8 @@ function changesOf(memory: Memory, draft: Draft): Record<string, unknown> {
 function sent(name: keyof Draft, text: string): unknown {
   if (name === "confidence") return Number(text);
   if (name === "content" || name === "memory_type") return text;
-  return text ? new Date(text).toISOString() : null;
-}
-
-/** A time in the reader's zone as the field writes it. */
-function local(moment: string | null): string {
-  if (moment === null) return "";
-  const date = new Date(moment);
-  return new Date(date.getTime() - date.getTimezoneOffset() * 60_000).toISOString().slice(0, 19);
+  if (text === "") return null;
+  return name === "expires_at" ? new Date(text).toISOString() : validityOf(text);
 }
 
 export function ReasonField({ reason, change }: { reason: string; change: (reason: string) => void }) {

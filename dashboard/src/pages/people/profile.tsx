@@ -1,9 +1,10 @@
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 
 import { needs } from "../../access";
 import { get, type Page, path, send } from "../../api";
 import { Dialog } from "../../components/dialog";
 import { Tag } from "../../components/facts";
+import { type Job, JobLink } from "../../components/job-details";
 import { memoryAddress } from "../../components/memory";
 import { EvidenceMessage } from "../../components/message";
 import { Empty, Loading, Problem } from "../../components/states";
@@ -51,8 +52,14 @@ export function Profile({ user }: { user: string }) {
   const [editing, setEditing] = useState<Slot | "new" | null>(null);
   const [returning, setReturning] = useState<Slot | null>(null);
   const [job, setJob] = useState<string | null>(null);
+  const [ended, setEnded] = useState<Ended | null>(null);
   const deriving = useAction(async () => {
+    setEnded(null);
     setJob((await send<{ job_id: string }>("POST", `${address}/derive`)).job_id);
+  });
+  useEnd(ended ? null : job, (end) => {
+    setEnded(end);
+    reload();
   });
   if (problem) return <Problem problem={problem} retry={reload} />;
   if (!profile) return <Loading />;
@@ -63,7 +70,9 @@ export function Profile({ user }: { user: string }) {
         <button type="button" {...needs("write")} onClick={() => setEditing("new")}>{t("write_value")}</button>
         <button type="button" {...needs("write", deriving.busy)} onClick={() => deriving.run()}>{t("derive")}</button>
         <button type="button" onClick={reload}>{t("reload")}</button>
-        <span role="status">{job && t("derive_ordered", { job })}</span>
+        <span role="status">
+          {job && <>{ended ? t(ended) : t("derive_ordered")} <JobLink id={job} /></>}
+        </span>
       </div>
       {deriving.problem && <Problem problem={deriving.problem} />}
       {slots.length === 0 ? <Empty>{t("no_profile")}</Empty> : (
@@ -101,6 +110,27 @@ export function Profile({ user }: { user: string }) {
       )}
     </>
   );
+}
+
+type Ended = "derive_changed" | "derive_nothing" | "derive_failed";
+
+/** Looks at a job every second, and says how it ended. */
+function useEnd(job: string | null, ended: (end: Ended) => void): void {
+  useEffect(() => {
+    if (job === null) return;
+    const stop = new AbortController();
+    const look = async () => {
+      const { status, result } = await get<Job>(path("/v1/jobs", job), {}, stop.signal);
+      if (status === "pending" || status === "running") return;
+      stop.abort();
+      const changed = (result?.["changed"] as unknown[] | undefined)?.length ?? 0;
+      ended(status !== "succeeded" ? "derive_failed" : changed > 0 ? "derive_changed" : "derive_nothing");
+    };
+    // A look that fails is followed by another.
+    const timer = setInterval(() => look().catch(() => {}), 1000);
+    stop.signal.addEventListener("abort", () => clearInterval(timer));
+    return () => stop.abort();
+  }, [job]);
 }
 
 function slotsOf(profile: UserProfile): (Slot & { detail: Value | null })[] {
@@ -191,7 +221,7 @@ function Changes({ address, version }: { address: string; version: number }) {
         { title: t("what"), show: (change) => `${titled(change.slot)} · ${label(change.event)}` },
         { title: t("before"), show: (change) => <span class="said">{shown(change.before)}</span> },
         { title: t("after"), show: (change) => <span class="said">{shown(change.after)}</span> },
-        { title: t("by"), show: (change) => <code>{change.job_id ?? change.actor}</code> },
+        { title: t("by"), show: (change) => change.job_id ? <JobLink id={change.job_id} /> : <code>{change.actor}</code> },
       ]}
     />
   );

@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { needs } from "../../access";
 import { get, type Page, path, send } from "../../api";
 import { Dialog } from "../../components/dialog";
+import { JobLink } from "../../components/job-details";
 import { memoryAddress, MemoryLink, shortened } from "../../components/memory";
 import { Paged } from "../../components/paged";
 import { Problem } from "../../components/states";
@@ -99,7 +100,7 @@ function Predecessors({ memory }: { memory: Memory }) {
         {data.items.map((old) => (
           <li key={old.memory_id}>
             <a class="said" href={memoryAddress(old)}>{shortened(old.content)}</a>{" "}
-            <span class="small"><Time at={old.valid_to ?? old.update_time} /></span>
+            <span class="small">{old.valid_to ? <Validity at={old.valid_to} /> : <Time at={old.update_time} />}</span>
           </li>
         ))}
       </ul>
@@ -108,7 +109,7 @@ function Predecessors({ memory }: { memory: Memory }) {
 }
 
 function EntryText({ entry }: { entry: Entry }) {
-  const by = entry.job_id ? `${t("job")} ${entry.job_id}` : entry.actor ? `${t("key")} ${entry.actor}` : null;
+  const by = entry.job_id ? <>{t("job")} <JobLink id={entry.job_id} /></> : entry.actor ? `${t("key")} ${entry.actor}` : null;
   return (
     <>
       <p>

@@ -1,5 +1,7 @@
 // What the form asks, as the address holds it, and as the API takes it.
 
+import { validityOf } from "../../components/time";
+
 export const MODES = ["hybrid", "semantic", "lexical"] as const;
 export type Mode = (typeof MODES)[number];
 
@@ -44,7 +46,7 @@ export function bodyOf(asked: Asked, mode: Mode, cursor: string | null, limit: n
       project_id: asked.project_id,
       memory_type: asked.memory_type,
       scopes: asked.scope && [asked.scope],
-      as_of: moment(asked.as_of),
+      as_of: asked.as_of && validityOf(asked.as_of),
       known_at: moment(asked.known_at),
       filters: asked.filters && (JSON.parse(asked.filters) as unknown),
       graph: asked.graph && mode === "hybrid" ? true : null,
