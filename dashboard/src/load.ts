@@ -49,6 +49,9 @@ export function useAction<A extends unknown[]>(act: (...values: A) => Promise<un
   return { run, ...state };
 }
 
+/** Of a button that has nothing to do for now; unlike a disabled one it keeps the focus of the keyboard. */
+export const resting = (rests: boolean): { "aria-disabled"?: true } => (rests ? { "aria-disabled": true } : {});
+
 /** A fault of the page itself is thrown on, so that it is seen in the console. */
 export function asProblem(error: unknown): ProblemError {
   if (error instanceof ProblemError) return error;

@@ -1,7 +1,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useId, useRef } from "preact/hooks";
 
-import { useAction } from "../load";
+import { resting, useAction } from "../load";
 import { t } from "../text";
 import { Problem } from "./states";
 
@@ -55,9 +55,9 @@ export function Dialog(
         {doing.problem && !told?.includes(doing.problem.code) && <Problem problem={doing.problem} />}
         <div class="buttons">
           {action && (
-            <button type="submit" class={danger ? "danger" : "primary"} disabled={doing.busy}>{action}</button>
+            <button type="submit" class={danger ? "danger" : "primary"} {...resting(doing.busy)}>{action}</button>
           )}
-          <button type="button" disabled={doing.busy} onClick={close}>{action ? t("cancel") : t("close")}</button>
+          <button type="button" {...resting(doing.busy)} onClick={() => doing.busy || close()}>{action ? t("cancel") : t("close")}</button>
         </div>
       </form>
     </dialog>

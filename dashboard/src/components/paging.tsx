@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import type { Page } from "../api";
+import { resting } from "../load";
 import { parseRoute, push, withQuery } from "../routing";
 import { t } from "../text";
 
@@ -57,11 +58,11 @@ export function PageButtons({ paging, page, loading }: { paging: Paging; page: P
   if (paging.cursor === null && next === null) return null;
   return (
     <div class="buttons paging">
-      <button type="button" disabled={paging.cursor === null || loading} onClick={paging.previous}>
+      <button type="button" {...resting(paging.cursor === null || loading)} onClick={() => !loading && paging.cursor !== null && paging.previous()}>
         {t(paging.known ? "previous" : "first_page")}
       </button>
       <span>{t("page_number", { page: paging.number })}</span>
-      <button type="button" disabled={next === null || loading} onClick={() => next !== null && paging.next(next)}>
+      <button type="button" {...resting(next === null || loading)} onClick={() => !loading && next !== null && paging.next(next)}>
         {t("next")}
       </button>
     </div>

@@ -29,7 +29,7 @@ export function StoreAnyway(
   return (
     <Dialog title={t("anyway_ask")} action={t("anyway")} act={store} close={close}>
       <p class="said">{refused.content}</p>
-      <p>{t("anyway_about", { codes: refused.codes.map(ruleName).join(", ") })}</p>
+      <p>{t("anyway_about", { codes: refused.codes.map((code) => `${ruleName(code)} (${code})`).join(", ") })}</p>
       <label>
         {t("type")}
         <select value={type} onChange={(event) => setType(event.currentTarget.value)}>

@@ -2,7 +2,7 @@
 import { useState } from "preact/hooks";
 
 import { send } from "../api";
-import { useAction } from "../load";
+import { resting, useAction } from "../load";
 import { t } from "../text/gate";
 import { label } from "../text/labels";
 import { TYPES } from "./memory";
@@ -44,7 +44,7 @@ export function TryText() {
               {TYPES.map((name) => <option key={name} value={name}>{label(name)}</option>)}
             </select>
           </label>
-          <button type="submit" disabled={checking.busy}>{t("check")}</button>
+          <button type="submit" {...resting(checking.busy)}>{t("check")}</button>
         </div>
       </form>
       {checking.problem && <Problem problem={checking.problem} />}

@@ -213,6 +213,7 @@ function Extraction({ stats }: { stats: Extractions }) {
 
 function Kept({ stats }: { stats: MemoryStats }) {
   const { now } = stats;
+  if (now === null) return <Empty>{t("not_counted")}</Empty>;
   const { duplicates } = now;
   return (
     <>

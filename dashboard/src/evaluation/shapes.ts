@@ -57,11 +57,12 @@ export interface MemoryCounts {
 export interface MemoryStats {
   since: string;
   until: string;
+  /** Null where there are many, which were not counted yet. */
   now: MemoryCounts & {
-    /** Counted for this request; else the last hourly count. */
+    /** Counted for this request; else the last daily count. */
     live: boolean;
     duplicates: { day: string; sampled: number; found: number } | null;
-  };
+  } | null;
   items: MemoryCounts[];
 }
 

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { send } from "../api";
 import { Dialog } from "../components/dialog";
 import { Empty, Problem } from "../components/states";
-import { useAction } from "../load";
+import { resting, useAction } from "../load";
 import { href } from "../routing";
 import { number } from "../text";
 import { t } from "../text/forgetting";
@@ -82,7 +82,7 @@ function Choice({ busy, show }: { busy: boolean; show: (chosen: Chosen) => void 
             {EVICTIONS.map((eviction) => <option key={eviction} value={eviction}>{eviction}</option>)}
           </select>
         </label>
-        <button type="submit" disabled={busy}>{t("preview")}</button>
+        <button type="submit" {...resting(busy)}>{t("preview")}</button>
         <span class="small">{t("preview_about")}</span>
       </div>
     </form>

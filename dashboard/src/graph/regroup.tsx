@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { get, path as address, send, type Page } from "../api";
 import { Dialog } from "../components/dialog";
 import { Loading, Problem } from "../components/states";
-import { useAction, useLoad } from "../load";
+import { resting, useAction, useLoad } from "../load";
 import { number } from "../text";
 import { t } from "../text/graph";
 import { doubtsOf } from "./doubts";
@@ -83,7 +83,7 @@ export function SplitDialog({ entity, close, done }: Asked) {
       {offered.problem && <Problem problem={offered.problem} />}
       {offered.loading && <Loading />}
       {offered.data && <Choices offered={offered.data} taken={taken} take={setTaken} />}
-      <button type="button" disabled={counting.busy || name.trim() === ""} onClick={() => counting.run()}>
+      <button type="button" disabled={name.trim() === ""} {...resting(counting.busy)} onClick={() => counting.run()}>
         {t("count")}
       </button>
       {counting.problem && <Problem problem={counting.problem} />}

@@ -11,7 +11,7 @@ import "../components/stack.css";
 import { type Column, Table } from "../components/table";
 import { Time } from "../components/time";
 import { since } from "../durations";
-import { useAction, useLoad } from "../load";
+import { resting, useAction, useLoad } from "../load";
 import { href, replace } from "../routing";
 import { locale, number } from "../text";
 import { t } from "../text/jobs";
@@ -246,7 +246,7 @@ function columns(
       show: (job) => (
         <>
           {(job.status === "dead" || job.status === "cancelled") && (
-            <button type="button" {...needs("write", busy)} aria-label={t("retry_named", { id: job.job_id })} onClick={() => retry(job)}>
+            <button type="button" {...needs("write")} {...resting(busy)} aria-label={t("retry_named", { id: job.job_id })} onClick={() => retry(job)}>
               {t("retry_job")}
             </button>
           )}

@@ -48,7 +48,7 @@ export default function Overview({ query }: PageProps) {
       </form>
       {first && <Problem problem={first} retry={reload} />}
       <dl class="figures" aria-label={t("figures")}>
-        <Figure name={t("memories")} value={memories.data && number(memories.data.now.total)} />
+        <Figure name={t("memories")} value={memories.data?.now ? number(memories.data.now.total) : null} />
         <Figure name={t("searches")} value={effect.data && number(effect.data.totals.searches.count)} />
         <Figure name={t("hit_rate")} value={effect.data && share(effect.data.totals.searches.hit_rate)} />
         <Figure name={t("search_p95")} value={effect.data && milliseconds(effect.data.totals.searches.p95_ms)} />

@@ -18,6 +18,7 @@ export const en = {
   evaluation: "Evaluation",
   loading: "Loading …",
   nothing: "Nothing here yet.",
+  not_counted: "There are many memories. Their first count is made in the background within an hour.",
   nothing_further: "There is nothing further: this is the end of the list.",
   retry: "Try again",
   reload: "Reload",

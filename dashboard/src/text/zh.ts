@@ -20,6 +20,7 @@ export const zh: Record<keyof typeof en, string> = {
   evaluation: "评测",
   loading: "正在加载……",
   nothing: "这里还没有内容。",
+  not_counted: "记忆数量较多，后台会在一小时内完成首次统计。",
   nothing_further: "没有更多内容，列表到此为止。",
   retry: "重试",
   reload: "刷新",

@@ -7,7 +7,7 @@ import { EraseDialog } from "../../components/erasure";
 import { JobLink } from "../../components/job-details";
 import { outcomesOf } from "../../components/run";
 import { Problem } from "../../components/states";
-import { useAction } from "../../load";
+import { resting, useAction } from "../../load";
 import type { Receipt, Session } from "../../shapes";
 import { t } from "../../text/conversation";
 import { label } from "../../text/labels";
@@ -38,9 +38,9 @@ export function SessionActions(
   return (
     <>
       <div class="buttons">
-        <button type="button" {...needs("write", extracting.busy)} onClick={() => extracting.run()}>{t("extract")}</button>
+        <button type="button" {...needs("write")} {...resting(extracting.busy)} onClick={() => extracting.run()}>{t("extract")}</button>
         {session.status === "ended" ? (
-          <button type="button" {...needs("write", reopening.busy)} onClick={() => reopening.run()}>{t("reopen")}</button>
+          <button type="button" {...needs("write")} {...resting(reopening.busy)} onClick={() => reopening.run()}>{t("reopen")}</button>
         ) : <button type="button" {...needs("write")} onClick={() => setAsking("end")}>{t("end")}</button>}
         <button type="button" class="danger" {...needs("write")} onClick={() => setAsking("delete")}>{t("delete")}</button>
         <span role="status">{extracted && said(extracted)}</span>

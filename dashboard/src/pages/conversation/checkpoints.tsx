@@ -6,7 +6,7 @@ import { Dialog } from "../../components/dialog";
 import { Loading, Problem } from "../../components/states";
 import { Table } from "../../components/table";
 import { Time } from "../../components/time";
-import { useAction, useLoad } from "../../load";
+import { resting, useAction, useLoad } from "../../load";
 import { go, href } from "../../routing";
 import type { Session } from "../../shapes";
 import { number } from "../../text";
@@ -38,7 +38,7 @@ export function Checkpoints({ address, changed }: { address: string; changed: ()
   return (
     <>
       <div class="buttons">
-        <button type="button" {...needs("write", creating.busy)} onClick={() => creating.run()}>{t("create_checkpoint")}</button>
+        <button type="button" {...needs("write")} {...resting(creating.busy)} onClick={() => creating.run()}>{t("create_checkpoint")}</button>
         <label class="inline">
           <input type="checkbox" checked={archived} onChange={(event) => setArchived(event.currentTarget.checked)} />{" "}
           {t("archived")}

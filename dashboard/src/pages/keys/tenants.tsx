@@ -6,7 +6,7 @@ import { Tag } from "../../components/facts";
 import { Problem } from "../../components/states";
 import { type Column, Table } from "../../components/table";
 import { Time } from "../../components/time";
-import { useAction } from "../../load";
+import { resting, useAction } from "../../load";
 import { href } from "../../routing";
 import { t } from "../../text/keys";
 
@@ -53,7 +53,7 @@ export function Tenants({ show }: { show: (tenant: CreatedTenant) => void }) {
           : <button
               type="button"
               aria-label={t("enable_named", { name })}
-              disabled={enabling.busy}
+              {...resting(enabling.busy)}
               onClick={() => enabling.run(tenant)}
             >
               {t("enable")}

@@ -45,7 +45,8 @@ interface Counted {
 }
 
 export interface Memories {
-  now: Counted & { live: boolean; duplicates: { sampled: number; found: number } | null };
+  /** Null where there are many, which were not counted yet. */
+  now: Counted & { live: boolean; duplicates: { sampled: number; found: number } | null } | null;
   items: Counted[];
 }
 

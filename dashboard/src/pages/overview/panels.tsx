@@ -38,6 +38,7 @@ const sorted = (counts: Record<string, number>) =>
   Object.entries(counts).filter(([, count]) => count > 0).sort(([, one], [, other]) => other - one);
 
 export function MemoriesPanel({ memories: { now, items }, period }: { memories: Memories; period: Period }) {
+  if (now === null) return <Panel title={t("memories")} page="people"><Empty>{t("not_counted")}</Empty></Panel>;
   const types = sorted(now.by_memory_type);
   const growth = daily(period, items, (item) => item.total, null);
   return (

@@ -7,7 +7,7 @@ import { Counts, EraseDialog } from "../../components/erasure";
 import { Problem } from "../../components/states";
 import { Table } from "../../components/table";
 import { Time } from "../../components/time";
-import { useAction } from "../../load";
+import { resting, useAction } from "../../load";
 import type { Receipt } from "../../shapes";
 import { t } from "../../text/people";
 
@@ -65,7 +65,7 @@ function ExportPanel({ id }: { id: string }) {
         {t("export_vectors")}
       </label>
       <div class="buttons">
-        <button type="button" disabled={saving.busy} onClick={() => saving.run()}>
+        <button type="button" {...resting(saving.busy)} onClick={() => saving.run()}>
           {saving.busy ? t("exporting") : t("export_save")}
         </button>
         <span role="status">{saved && t("exported", { name: saved })}</span>

@@ -10,7 +10,7 @@ import { EvidenceMessage } from "../../components/message";
 import { Empty, Loading, Problem } from "../../components/states";
 import { Table } from "../../components/table";
 import { Time } from "../../components/time";
-import { useAction, useLoad } from "../../load";
+import { resting, useAction, useLoad } from "../../load";
 import type { Memory } from "../../shapes";
 import { label } from "../../text/labels";
 import { t } from "../../text/people";
@@ -68,7 +68,7 @@ export function Profile({ user }: { user: string }) {
     <>
       <div class="buttons">
         <button type="button" {...needs("write")} onClick={() => setEditing("new")}>{t("write_value")}</button>
-        <button type="button" {...needs("write", deriving.busy)} onClick={() => deriving.run()}>{t("derive")}</button>
+        <button type="button" {...needs("write")} {...resting(deriving.busy)} onClick={() => deriving.run()}>{t("derive")}</button>
         <button type="button" onClick={reload}>{t("reload")}</button>
         <span role="status">
           {job && <>{ended ? t(ended) : t("derive_ordered")} <JobLink id={job} /></>}

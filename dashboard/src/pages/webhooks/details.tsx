@@ -7,7 +7,7 @@ import { Facts, Tag } from "../../components/facts";
 import { Loading, Problem } from "../../components/states";
 import { type Column, Table } from "../../components/table";
 import { Time } from "../../components/time";
-import { useAction, useLoad } from "../../load";
+import { resting, useAction, useLoad } from "../../load";
 import { go, href, replace } from "../../routing";
 import { t } from "../../text/webhooks";
 import { type CreatedWebhook, type Webhook, WebhookForm, WebhookState } from "./parts";
@@ -92,9 +92,9 @@ function Panel(
       />
       {problem && <Problem problem={problem} />}
       <div class="buttons">
-        <button type="button" class="primary" disabled={testing.busy} onClick={() => testing.run()}>{t("test")}</button>
+        <button type="button" class="primary" {...resting(testing.busy)} onClick={() => testing.run()}>{t("test")}</button>
         <button type="button" onClick={() => setOpen("edit")}>{t("edit")}</button>
-        <button type="button" disabled={turning.busy} onClick={() => turning.run()}>
+        <button type="button" {...resting(turning.busy)} onClick={() => turning.run()}>
           {t(webhook.enabled ? "disable" : "enable")}
         </button>
         <button type="button" onClick={() => setOpen("rotate")}>{t("rotate")}</button>
@@ -190,7 +190,7 @@ function Deliveries(
         <button
           type="button"
           aria-label={t("redeliver_named", { id: delivery.delivery_id })}
-          disabled={redelivering.busy}
+          {...resting(redelivering.busy)}
           onClick={() => redelivering.run(delivery)}
         >
           {t("redeliver")}
