@@ -154,7 +154,7 @@ class MemoryStatistics(Listing[MemoryFigures]):
     results: tuple[MemoryFigures, ...] = ()
     since: date
     until: date
-    now: MemoryFigures
+    now: MemoryFigures | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

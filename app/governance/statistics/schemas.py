@@ -142,7 +142,7 @@ class MemoryFigures(ReadSchema):
 class MemoryFiguresNow(MemoryFigures):
     live: bool = Field(
         description="Counted for this request; false for tenants with more than 50,000 memories, "
-        "of which the last hourly count is shown."
+        "of which the last daily count is shown."
     )
     duplicates: DuplicateFigures | None = Field(
         description="Of the whole tenant, counted once a day; null before the first time."
@@ -150,7 +150,10 @@ class MemoryFiguresNow(MemoryFigures):
 
 
 class MemoryStatisticsAnswer(Days):
-    now: MemoryFiguresNow
+    now: MemoryFiguresNow | None = Field(
+        description="Null for tenants with more than 50,000 memories before their first count, "
+        "which hourly maintenance makes."
+    )
     items: list[MemoryFigures] = Field(
         description="The last hourly count of each day; no item where there is none."
     )

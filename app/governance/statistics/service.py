@@ -84,7 +84,10 @@ class StatisticsService:
     async def memories(
         self, principal: Principal, query: MemoryStatisticsQuery
     ) -> MemoryStatisticsAnswer:
-        """What is remembered, now and at the end of each day. Raises as `effect` does."""
+        """What is remembered, now and at the end of each day. Raises as `effect` does.
+
+        Rows of a large tenant are counted by maintenance alone: until then nothing is known now.
+        """
         async with self._reading(principal) as db:
             now = await clock_of(db)
             since, until = shown_days(query, now.astimezone(UTC).date())
@@ -93,11 +96,13 @@ class StatisticsService:
             last = await counts.last_day("memories")
             sources = SourceRepository(db, principal.tenant_id)
             today = now.astimezone(UTC).date()
-            live = last is None or await sources.is_small(self._live_rows)
+            live = await sources.is_small(self._live_rows)
+            shown_day = today if live else last
+            newest: Sequence[DailySum] = []
             if live:
                 newest = await stock(sources, today)
-            else:
-                newest = await counts.list_counts(STOCK, last or today, last or today)
+            elif last is not None:
+                newest = await counts.list_counts(STOCK, last, last)
             newest = [each for each in newest if query.agent_id in {None, each.agent_id}]
             sampled_on = await counts.last_day(DUPLICATES)
             sampled = (
@@ -108,11 +113,12 @@ class StatisticsService:
         by_day = defaultdict(list)
         for each in counted:
             by_day[each.day].append(each)
-        shown_day = today if live or last is None else last
         return MemoryStatisticsAnswer(
             since=since,
             until=until,
-            now=MemoryFiguresNow(
+            now=None
+            if shown_day is None
+            else MemoryFiguresNow(
                 **_stock(shown_day, newest), live=live, duplicates=_duplicates(sampled)
             ),
             items=[MemoryFigures(**_stock(day, by_day[day])) for day in sorted(by_day)],

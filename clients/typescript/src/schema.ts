@@ -8130,7 +8130,7 @@ export interface components {
             in_conflict: number;
             /**
              * Live
-             * @description Counted for this request; false for tenants with more than 50,000 memories, of which the last hourly count is shown.
+             * @description Counted for this request; false for tenants with more than 50,000 memories, of which the last daily count is shown.
              */
             live: boolean;
             /**
@@ -8508,8 +8508,8 @@ export interface components {
              * @description The last hourly count of each day; no item where there is none.
              */
             items: components["schemas"]["MemoryFigures"][];
-            /** @description The count of now. */
-            now: components["schemas"]["MemoryFiguresNow"];
+            /** @description Null for tenants with more than 50,000 memories before their first count, which hourly maintenance makes. */
+            now: components["schemas"]["MemoryFiguresNow"] | null;
             /**
              * Since
              * Format: date
