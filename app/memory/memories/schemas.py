@@ -73,8 +73,7 @@ Attribute = Annotated[
         max_length=100,
     ),
     Field(
-        description="What it gives the value of, where only one value can hold: a subject, whose "
-        "name may be of any script, and a property.",
+        description="What it gives the value of, where only one value can hold.",
         examples=["user.residence"],
     ),
 ]
