@@ -88,7 +88,10 @@ class Service:
 
     def is_ready(self) -> bool:
         try:
-            return httpx.get(f"{self.address}/readyz", trust_env=False).status_code == 200
+            return (
+                httpx.get(f"{self.address}/readyz", timeout=PATIENCE, trust_env=False).status_code
+                == 200
+            )
         except httpx.TransportError:
             return False
 
@@ -167,15 +170,20 @@ def assert_counted_together(service: Service) -> None:
     def asked() -> list[float]:
         return [
             float(line.rsplit(" ", 1)[1])
-            for line in httpx.get(f"{service.address}/metrics", trust_env=False).text.splitlines()
+            for line in httpx.get(
+                f"{service.address}/metrics", timeout=PATIENCE, trust_env=False
+            ).text.splitlines()
             if line.startswith("kemem_requests_total{") and '"/livez"' in line
         ]
 
     for _ in range(40):
-        assert httpx.get(f"{service.address}/livez", trust_env=False).status_code == 200
+        assert (
+            httpx.get(f"{service.address}/livez", timeout=PATIENCE, trust_env=False).status_code
+            == 200
+        )
     # The last may be counted a moment after it was answered.
     eventually(lambda: [asked() for _ in range(8)] == [[40.0]] * 8)
-    text = httpx.get(f"{service.address}/metrics", trust_env=False).text
+    text = httpx.get(f"{service.address}/metrics", timeout=PATIENCE, trust_env=False).text
     found = re.search(r"^process_resident_memory_bytes (\S+)$", text, re.MULTILINE)
     pids = [service.process.pid, *service.processes().values()]
     assert float(found[1]) > max(psutil.Process(pid).memory_info().rss for pid in pids)

@@ -22,6 +22,7 @@ from cli_support import (
 )
 
 from tests.support.databases import new_database, served
+from tests.support.patience import PATIENCE
 
 UVICORN = [sys.executable, "-m", "uvicorn", "app.main:app"]
 
@@ -139,7 +140,7 @@ async def test_several_workers_serve_one_port_and_drain(dsn, folder):
             assert_counted_together(service)
             assert service.stop(signal.SIGTERM) == 0
             with pytest.raises(httpx.TransportError):
-                httpx.get(f"{service.address}/livez", trust_env=False)
+                httpx.get(f"{service.address}/livez", timeout=PATIENCE, trust_env=False)
 
     await asyncio.to_thread(play)
 
@@ -161,6 +162,7 @@ async def test_first_key_is_made_once_and_kept(dsn, folder):
             answer = httpx.get(
                 f"{service.address}/v1/memories?user_id=ana",
                 headers={"Authorization": f"Bearer {shown.stdout.strip()}"},
+                timeout=PATIENCE,
                 trust_env=False,
             )
             assert answer.status_code == 200
@@ -204,7 +206,7 @@ async def test_uvicorn_serves_the_module_level_app(dsn, folder):
         try:
             eventually(lambda: service.is_ready() or process.poll() is not None)
             assert service.is_ready()
-            answer = httpx.get(f"{address}/v1/memories", trust_env=False)
+            answer = httpx.get(f"{address}/v1/memories", timeout=PATIENCE, trust_env=False)
             assert answer.status_code == 401
             assert service.stop(signal.SIGTERM) in {0, -signal.SIGTERM}
         finally:

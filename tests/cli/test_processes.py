@@ -149,7 +149,7 @@ def test_the_embedded_database_serves_several_processes(data_dir):
         assert service.stop() == 0
         assert not any(is_running(pid) for pid in others)
         with pytest.raises(httpx.TransportError):
-            httpx.get(f"{service.address}/livez", trust_env=False)
+            httpx.get(f"{service.address}/livez", timeout=PATIENCE, trust_env=False)
 
 
 def test_one_process_does_everything_when_told(data_dir):

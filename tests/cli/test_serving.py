@@ -19,7 +19,9 @@ def test_the_greeting_names_what_is_needed(service):
     assert service.key == key_file.read_text().strip()
     assert stat.S_IMODE(key_file.stat().st_mode) == 0o600
     assert str(service.data_dir) in service.greeting
-    assert httpx.get(f"{service.address}/docs", trust_env=False).status_code == 200
+    assert (
+        httpx.get(f"{service.address}/docs", timeout=PATIENCE, trust_env=False).status_code == 200
+    )
     for line in service.errors.read_text().splitlines():
         assert service.key not in line
         assert "event" in json.loads(line)
@@ -39,11 +41,11 @@ def test_the_printed_block_works_when_pasted(service):
 def test_the_printed_link_signs_in_once(service):
     page, code = re.search(r"Dashboard +(\S+)#code=(\S+)", service.greeting).groups()
     assert page == f"{service.address}/dashboard"
-    assert httpx.get(page, trust_env=False).status_code == 200
+    assert httpx.get(page, timeout=PATIENCE, trust_env=False).status_code == 200
     url, headers = f"{page}/sign-in", {"Authorization": f"Code {code}"}
 
-    made = httpx.post(url, headers=headers, trust_env=False)
-    again = httpx.post(url, headers=headers, trust_env=False)
+    made = httpx.post(url, headers=headers, timeout=PATIENCE, trust_env=False)
+    again = httpx.post(url, headers=headers, timeout=PATIENCE, trust_env=False)
 
     assert (made.status_code, again.json()["code"]) == (201, "used_sign_in_code")
     assert made.json()["scopes"] == ["admin", "operator"]

@@ -91,16 +91,16 @@ def test_unreadable_key_file_is_an_error(tmp_path) -> None:
 
 
 @pytest.mark.parametrize("key", ["kem a", "kem\nX-Other: 1", "kem\x00", "кем", "\t", "“kem”"])
-def test_malformed_key_is_refused_and_not_shown(key) -> None:
+def test_malformed_key_is_refused_and_not_shown(key, folder) -> None:
     with pytest.raises(ConfigurationError) as raised:
-        find_service(None, key, {})
+        find_service(None, key, folder)
 
     assert not key.strip() or key.strip() not in str(raised.value)
     assert "the argument api_key" in str(raised.value)
 
 
-def test_white_space_around_a_key_is_removed() -> None:
-    assert find_service(None, " kem_x\n", {}).key == "kem_x"
+def test_white_space_around_a_key_is_removed(folder) -> None:
+    assert find_service(None, " kem_x\n", folder).key == "kem_x"
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,7 @@ import httpx, os
 httpx.post(
     f"{os.environ['KEMEM_URL']}/v1/agents", json={"agent_id": "support", "agent_name": "Support"},
     headers={"Authorization": f"Bearer {os.environ['KEMEM_API_KEY']}"}, trust_env=False,
+    timeout=60,
 ).raise_for_status()
 """
 DELIVERY = """
