@@ -304,7 +304,7 @@ class TestAnswer:
         assert explain["lexical"] == best["lexical"] > 0
         assert explain["fused"] == best["relevance"]
         assert set(explain["boosts"]) == {*SIGNALS, "role"}
-        signals = {"piece", "message", "role", "neighbours", "session", "asked"}
+        signals = {"piece", "message", "role", "neighbours", "session", "asked", "wish"}
         assert set(explain["pieces"]) == signals
         # The hits are ordered by their sums.
         worth = [sum(one["explain"]["pieces"].values()) for one in (best, other)]

@@ -25,7 +25,7 @@ from app.language.ranking.features import (
     term_counts,
 )
 from app.language.ranking.fusion import Fused, fuse
-from app.language.ranking.query import ParsedQuery
+from app.language.ranking.query import ParsedQuery, QueryTraits
 from app.language.ranking.records import Records
 from app.language.ranking.session_index import SessionIndex
 from app.language.text.conversation_questions import states_wish
@@ -44,6 +44,10 @@ WISH: Final = 0.6
 """Weight of a standing wish of the user, of which at most `MOST_WISHES` have it: it holds for
 whatever is asked, and no question names it."""
 MOST_WISHES: Final = 5
+WISH_FOUND: Final = 0.4
+"""The same where whole messages are searched, of the best `WISHES_FOUND` alone: others are looked
+for there too. Where a time or all of something is asked for, no wish is an answer."""
+WISHES_FOUND: Final = 2
 FURTHER: Final = 0.6
 """What each further piece of a message keeps of its score."""
 BESIDE: Final = 0.7
@@ -65,18 +69,28 @@ class RatedPieces:
     order: npt.NDArray[np.int64]
     """Places of the pieces, best first."""
 
-    def best_of_each(self) -> dict[int, FoundPiece]:
-        """The best piece of each message, by the place of its row; standing wishes are not
-        preferred. Its score is the sum of its signals, with the whole message by `WHOLE_FOUND`.
+    def best_of_each(self, traits: QueryTraits) -> dict[int, FoundPiece]:
+        """The best piece of each message, by the place of its row. Its score is the sum of its
+        signals, with the whole message by `WHOLE_FOUND` and wishes by `WISH_FOUND`.
         """
-        signals = {name: added for name, added in self.signals.items() if name != "wish"}
+        signals = dict(self.signals)
         signals["message"] = signals["message"] * np.float32(WHOLE_FOUND / WHOLE)
+        signals["wish"] = self._wishes_found(traits)
         totals = np.sum(list(signals.values()), axis=0)
         order = np.argsort(-totals, kind="stable")
         _, firsts = np.unique(self.owner[order], return_index=True)
         best = order[np.sort(firsts)]
         pieces = self._pieces(best, totals[best].astype(np.float64), signals)
         return {piece.message.place: piece for piece in pieces}
+
+    def _wishes_found(self, traits: QueryTraits) -> Floats:
+        """What being a standing wish adds where whole messages are searched."""
+        added = np.zeros_like(self.signals["wish"])
+        if not (traits.when or traits.conversation.everything):
+            wishes = np.flatnonzero(self.signals["wish"])
+            order = np.argsort(-self.signals["piece"][wishes], kind="stable")
+            added[wishes[order[:WISHES_FOUND]]] = WISH_FOUND
+        return added
 
     def best(self, most: int) -> list[FoundPiece]:
         """The best pieces, best first."""
@@ -239,7 +253,9 @@ def ordered_by_pieces(rated: RatedMessages, best: Mapping[int, FoundPiece]) -> F
     totals = WHOLE_FOUND * rated.fused.relevance + rated.role + NEIGHBOUR * rated.near
     for place, piece in best.items():
         totals[place] = piece.score
-    most = 1 + WHOLE_FOUND + 3 * NEIGHBOUR + SESSION + ASKED + float(rated.role.max(initial=0.0))
+    # A reply has what it was asked, and is no wish.
+    either = ASKED if rated.asked.traits.conversation.reply else WISH_FOUND
+    most = 1 + WHOLE_FOUND + 3 * NEIGHBOUR + SESSION + either + float(rated.role.max(initial=0.0))
     return np.clip(totals / most, 0.0, 1.0).astype(np.float32)
 
 

@@ -225,7 +225,7 @@ class HybridRanking:
     @classmethod
     def by_pieces(cls, rated: RatedMessages, pieces: RatedPieces | None) -> "HybridRanking":
         """Of messages, by the best piece of each and by who said it."""
-        best = {} if pieces is None else pieces.best_of_each()
+        best = {} if pieces is None else pieces.best_of_each(rated.asked.traits)
         if rated.features.named.any():
             # Who is named has said it, or it is about them: that decides between the speakers.
             return cls(rated.features, rated.fused, rated.fused.relevance, None, best)

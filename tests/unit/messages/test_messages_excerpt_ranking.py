@@ -21,6 +21,8 @@ from app.conversation.messages.excerpt_ranking import (
     WHOLE,
     WHOLE_FOUND,
     WISH,
+    WISH_FOUND,
+    WISHES_FOUND,
     RatedMessages,
     RatedPieces,
     ordered_by_pieces,
@@ -184,8 +186,6 @@ class TestPieces:
 
         assert best(pieces, 1) == [(1, 1)]
         assert signal(pieces, "wish") == near(0, 0, WISH, 0)
-        # Whole messages are found for what they say.
-        assert pieces.best_of_each()[1].number == 0
 
     def test_the_best_wishes_alone_are_preferred(self) -> None:
         wish = Said(0.1, texts=("Always be brief.",), wish=True)
@@ -280,7 +280,7 @@ class TestWholeMessages:
     def test_the_whole_counts_for_more_where_messages_are_searched(self) -> None:
         said = Said(0.5, pieces=(1.0, 0.0)), Said(1.0, "b", pieces=(0.0, 0.6)), *BACKGROUND
         pieces = compare(rated := rate(*said), *said)
-        found = pieces.best_of_each()
+        found = pieces.best_of_each(rated.asked.traits)
 
         assert best(pieces, 1) == [(0, 0)]
         assert [found[place].number for place in (0, 1)] == [0, 1]
@@ -296,23 +296,41 @@ class TestWholeMessages:
 
         worth = np.array([0.5, 1, 0.5, 0.5]) * WHOLE_FOUND + np.array([0, 0.5, 1, 0]) * NEIGHBOUR
         worth += [0.6, 0.6, 0.6, 0]
-        most = 1 + WHOLE_FOUND + 3 * NEIGHBOUR + SESSION + ASKED + 0.6
+        most = 1 + WHOLE_FOUND + 3 * NEIGHBOUR + SESSION + WISH_FOUND + 0.6
         assert order.tolist() == near(*(worth / most))
         assert order.argsort().tolist() == [3, 0, 2, 1]
 
     def test_a_message_that_is_best_by_every_signal_has_one(self) -> None:
         said = *(Said(1.0, number=n, role="assistant") for n in range(5)), *BACKGROUND
         rated = rate(*said, conversation=REPLY, boosts=replace(VECTORS, role=0.6))
-        order = ordered_by_pieces(rated, compare(rated, *said).best_of_each())
+        order = ordered_by_pieces(rated, compare(rated, *said).best_of_each(rated.asked.traits))
 
         assert order[2] == pytest.approx(1)
         assert sorted(order.tolist())[-2] < 1
 
+    @pytest.mark.parametrize(
+        ("asked", "preferred"),
+        [({}, True), ({"when": True}, False), ({"conversation": ALL}, False)],
+    )
+    def test_the_nearest_wishes_are_preferred_where_one_may_be_an_answer(
+        self, asked: dict[str, Any], preferred: bool
+    ) -> None:
+        wish = Said(0.1, texts=("Always be brief.",), wish=True)
+        better = [replace(wish, session=f"{n}", cosine=0.2 + n / 10) for n in range(WISHES_FOUND)]
+        pieces = pieces_of(wish, *better, Said(0.3, "z"))
+        found = pieces.best_of_each(QueryTraits(np.ones(1, np.float32), **asked))
+
+        added = [found[place].signals["wish"] for place in range(WISHES_FOUND + 2)]
+        assert added == near(0, *[WISH_FOUND * preferred] * WISHES_FOUND, 0)
+        # Contexts have room for more of them.
+        assert signal(pieces, "wish") == near(*[WISH] * (WISHES_FOUND + 1), 0)
+
     def test_messages_are_matched_by_place_in_whatever_order_they_come(self) -> None:
         said = Said(0.3), Said(0.2, "b", pieces=(0.1, 0.9)), Said(0.4, "c"), *BACKGROUND
         rated = rate(*said)
-        one = compare(rated, *said).best_of_each()
-        other = compare(rated, *said, places=range(len(said))[::-1]).best_of_each()
+        traits = rated.asked.traits
+        one = compare(rated, *said).best_of_each(traits)
+        other = compare(rated, *said, places=range(len(said))[::-1]).best_of_each(traits)
 
         assert [one[place].number for place in range(3)] == [0, 1, 0]
         assert ordered_by_pieces(rated, one).tolist() == near(*ordered_by_pieces(rated, other))
@@ -356,4 +374,4 @@ class TestEdges:
         assert best(pieces, 5) == [(0, 0)]
         assert pieces.best(0) == []
         assert 0 <= pieces.best(1)[0].score <= 1
-        assert 0 <= ordered_by_pieces(rated, pieces.best_of_each())[0] <= 1
+        assert 0 <= ordered_by_pieces(rated, pieces.best_of_each(rated.asked.traits))[0] <= 1
