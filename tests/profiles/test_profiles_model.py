@@ -3,7 +3,7 @@
 import asyncio
 import threading
 from collections.abc import AsyncIterator
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -235,7 +235,9 @@ class TestCurrent:
 
         request = chat.requests[-1]
         ids = await self.ids(chat)
-        assert lines_of(request, "current") == [
+        shown = lines_of(request, "current")
+        assert all(date.fromisoformat(line.pop("written")) for line in shown)
+        assert shown == [
             {
                 "kind": "current", "slot": "attributes.profession", "value": "nurse",
                 "evidence": [ids["The user works as a nurse."]],
