@@ -1,5 +1,10 @@
 """Databases of their own on a server that is running."""
 
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
@@ -12,6 +17,15 @@ from app.platform.embedded.server import EmbeddedPostgres
 _MIGRATED = "migrated_template"
 _SERVING: dict[str, str] = {}
 """Name and password of the login that serves, by those of the one that owns the database."""
+
+
+@asynccontextmanager
+async def throwaway_server(data_dir: Path) -> AsyncIterator[EmbeddedPostgres]:
+    """A server whose data nobody reads again: at its end they are not written to the disk."""
+    async with EmbeddedPostgres(data_dir) as server:
+        yield server
+        if server.pid is not None:
+            os.kill(server.pid, signal.SIGQUIT)
 
 
 async def make_logins(server: EmbeddedPostgres) -> None:

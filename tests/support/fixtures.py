@@ -18,7 +18,13 @@ from app.main import create_app
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
-from tests.support.databases import make_logins, migrated_database, new_database, served
+from tests.support.databases import (
+    make_logins,
+    migrated_database,
+    new_database,
+    served,
+    throwaway_server,
+)
 from tests.support.patience import PATIENCE
 from tests.support.service import USAGE_FLUSH, client_of, settings_of
 from tests.support.tenants import Caller, made_for_one_test, make_tenant
@@ -35,7 +41,7 @@ def data_folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 async def postgres(data_folder: Path) -> AsyncIterator[EmbeddedPostgres]:
-    async with EmbeddedPostgres(data_folder / "data") as server:
+    async with throwaway_server(data_folder / "data") as server:
         await make_logins(server)
         yield server
 
