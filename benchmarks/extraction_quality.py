@@ -7,7 +7,7 @@ data sets), and on the labelled set of this repository, which is a regression te
 
 import argparse
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from pathlib import Path
@@ -41,12 +41,18 @@ class Judged:
 
 
 def judged_marked(message: Marked) -> Judged:
-    turns = [] if message.before is None else [_turn("before", "assistant", message.before)]
-    request = ExtractionRequest([*turns, _turn("said", "user", message.text)])
-    proposals = propose(request)
+    said = _turn("said", "user", message.text)
+    turns = [said] if message.before is None else [_before(message, message.before), said]
+    proposals = propose(ExtractionRequest(turns))
     found = sum(any(covers(one.content, quote) for one in proposals) for quote in message.quotes)
     statements = [(each.confidence, is_right(each.content, message.quotes)) for each in proposals]
     return Judged(len(message.quotes), found, tuple(statements))
+
+
+def _before(message: Marked, text: str) -> ConversationTurn:
+    if message.among_people:
+        return replace(_turn("before", "user", text), name="other", context=True)
+    return _turn("before", "assistant", text)
 
 
 def _turn(message_id: str, role: str, text: str) -> ConversationTurn:

@@ -33,7 +33,7 @@ STEPS: Final = 500
 RATE: Final = 0.05
 # Ridge of cues and of n-grams: there are few cues, and each was seen often.
 CUE_RIDGE: Final = 2.0
-GRAM_RIDGE: Final = 2.0
+GRAM_RIDGE: Final = 1.0
 # A message of the older set is short and says one thing, unlike most that are written.
 LABELLED_WEIGHT: Final = 0.4
 

@@ -21,11 +21,15 @@ Texts = Mapping[tuple[str, str], tuple[str | None, str]]
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """One message: what was said before it, its text, and the quotes that state a fact."""
+    """One message: what was said before it, its text, and the quotes that state a fact.
+
+    Two people talk if `among_people`, else a user and an assistant.
+    """
 
     before: str | None
     text: str
     quotes: tuple[str, ...]
+    among_people: bool
 
 
 def read_marked(path: Path, texts: Texts) -> list[Marked]:
@@ -35,7 +39,7 @@ def read_marked(path: Path, texts: Texts) -> list[Marked]:
         row = json.loads(line)
         before, text = texts[row["conversation"], row["message"]]
         quotes = tuple(text[each["start"] : each["end"]] for each in row["facts"])
-        found.append(Marked(before, text, quotes))
+        found.append(Marked(before, text, quotes, row["set"] == "locomo"))
     return found
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from app.language.keyless.chinese_cues import NO_SUBJECT, PERSON, cues_of, subject_of
+from app.language.keyless.chinese_cues import NICKNAME, NO_SUBJECT, PERSON, cues_of, subject_of
 from app.language.keyless.clauses import ASKED, LONGEST_LEAD, Clause, without_pasted
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import simplify
@@ -93,6 +93,10 @@ _OWN_PREDICATE: Final = lazy_pattern(
     "|[很最特别]*[不讨]?(?:喜欢|讨厌|爱|吃)|对.{1,8}过敏|养了|有[一两三个0-9]|[月年]薪|身高|体重|老家"
     "|平时|每[天周]|打算|计划|准备"
 )
+_POINTER: Final = lazy_pattern("(?<![吉其])他|[她它]")
+_ANTECEDENT: Final = lazy_pattern(
+    rf"{PERSON}|{NICKNAME}|[A-Z][a-z]|[一两三几][个只条位]|叫(?!我)|每个|别人|[养有]了?[^没，]"
+)
 _INTRODUCES: Final = lazy_pattern(rf"养|有[一个两]|^[^是]*(?:{PERSON}|[猫狗])")
 """Who may be the next subject that is dropped."""
 _GOES_ON: Final = lazy_pattern("(?:的时候|时|[之以]?[前后]|期间|那[天年次])$")
@@ -141,7 +145,9 @@ def chinese_clauses(text: str, before: str | None) -> list[Clause]:
             cues |= {"orders": 1.0} if _RULE.match(folded) else {}
             if _WAS_ASKED.search(plain, max(start - _NEAR, 0), start):
                 cues[ASKED] = 1.0
-            lead = topic.text if topic and _leans(folded, subject, whom) else ""
+            points = _dangles(folded)
+            cues |= {"led" if topic else "unresolved": 1.0} if points else {}
+            lead = topic.text if topic and (points or _leans(folded, subject, whom)) else ""
             lead = lead if len(lead) <= LONGEST_LEAD else ""
             clauses.append(Clause(shown, start, end, cues, lead))
             if "mood_only" not in cues and not lead:
@@ -165,6 +171,12 @@ def _leans(folded: str, subject: str, whom: str) -> bool:
     if _REFERS_BACK.match(folded):
         return True
     return subject == NO_SUBJECT and whom not in {NO_SUBJECT, "subject_speaker"}
+
+
+def _dangles(folded: str) -> bool:
+    """Whether it speaks of him, her or them before it has named anybody."""
+    pointer = _POINTER.search(folded)
+    return pointer is not None and not _ANTECEDENT.search(folded, 0, pointer.start())
 
 
 def _units(sentence: re.Match[str]) -> Iterator[list[_Span]]:

@@ -17,7 +17,7 @@ PERSON: Final = (
     "|上司|主管|经理|客户|邻居|房东|医生|教练|搭档|合伙人|队友)"
 )
 """Who people speak of without a name."""
-_NICKNAME: Final = "[小老阿](?![时说学区家板是实想程组型心孩猫狗鸟朋伙吃公师婆姨])[\u4e00-\u9fff]"
+NICKNAME: Final = "[小老阿](?![时说学区家板是实想程组型心孩猫狗鸟朋伙吃公师婆姨])[\u4e00-\u9fff]"
 _NUMBER: Final = "[0-9０-９〇零一二两三四五六七八九十百千万亿半几]"
 _MEASURE: Final = (
     "(?:多)?(?:个?[岁年月天周日号点分]|个?(?:小时|星期|礼拜)|[次个名位只条套辆本部台间家件张份门种篇届级班楼层瓶杯]"
@@ -54,7 +54,7 @@ _SUBJECTS: Final = (
     ("subject_user", lazy_pattern("该?用户(?![们数量增反体界名都])|使用者")),
     ("subject_pronoun", lazy_pattern(rf"{_OPENING}(?:[他她它]们?|大家|人家|这[个是]|那[个是])")),
     ("subject_person", lazy_pattern(
-        rf"{_OPENING}(?:{PERSON}|{_NICKNAME}|[A-Z][a-z]+"
+        rf"{_OPENING}(?:{PERSON}|{NICKNAME}|[A-Z][a-z]+"
         "|[\u4e00-\u9fff](?:[姐哥总工叔姨]|老师|医生|教练|经理|主任|教授|律师))"
     )),
     ("subject_speaker", lazy_pattern(
@@ -69,7 +69,7 @@ _CUES: Final = {
     "we": lazy_pattern("我们|咱们"),
     "person": lazy_pattern(PERSON),
     "third_person": lazy_pattern("(?<![吉其])他|[她它]"),
-    "nickname": lazy_pattern(rf"(?<![最从很大太幼弱]){_NICKNAME}"),
+    "nickname": lazy_pattern(rf"(?<![最从很大太幼弱]){NICKNAME}"),
     "latin_name": lazy_pattern(r"\b[A-Z][A-Za-z+#.]*|\b[a-z]+[A-Z]\w*"),
     "title": lazy_pattern("《[^》]+》"),
     "named": lazy_pattern("(?:名字|名)?叫(?!我|你|他|她|做)|我姓|昵称"),

@@ -59,7 +59,8 @@ _CONNECTIVE: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _TRAILING: Final = lazy_pattern(
-    r"[\s,;:–—-]+(?:(?:and|but|so|or|because|since|also|plus|then)(?=[\s,]*$))?[\s,;:–—-]*$",
+    r"[\s,;:–—-]+(?:(?:and|but|so|or|because|since|also|plus|then|like|especially"
+    r"|including|such as|given|considering)(?=[\s,]*$))?[\s,;:–—-]*$",
     re.IGNORECASE,
 )
 _AUXILIARY: Final = lazy_pattern(
@@ -130,8 +131,8 @@ _RULE: Final = lazy_pattern(
 )
 _ASKED_TO_REMEMBER: Final = lazy_pattern(
     r"(?:please |can you |could you |just |also )*(?:remember|note|keep in mind|bear in mind"
-    r"|don't forget|make a note|take note)(?: down)?(?:(?: that(?! (?:time|day|night|one|guy|show"
-    r"|movie|trip|song)\b)|:|,)+\s*|\s+(?=(?:i|my|we|our)\b))|for the record,?\s+"
+    r"|don't forget(?!,)|make a note|take note)(?: down)?(?:(?: that(?! (?:time|day|night|one|guy"
+    r"|show|movie|trip|song)\b)|:|,)+\s*|\s+(?=(?:i|my|we|our)\b))|for the record,?\s+"
     r"|just so you know,?\s+|for future reference,?\s+",
     re.IGNORECASE,
 )
@@ -150,7 +151,7 @@ _SUBJECT: Final = lazy_pattern(
 )
 
 _FRAGMENT: Final = lazy_pattern(
-    r"(?:to|than|as|like|such as|including|when|while)\b[^,]*$", re.IGNORECASE
+    r"(?:to|than|as|like|such as|when|while)\b[^,]*$|including\b", re.IGNORECASE
 )
 _MAY_OPEN: Final = tuple("\"'“‘(@#$€£")
 Part = Literal["tells", "asks", "goes_on"]
@@ -274,7 +275,8 @@ def _units(message: _Message, start: int, end: int) -> list[list[_Piece]]:
         introduced = piece.start - begin <= LONGEST_INTRODUCTION and all(
             each.part == "goes_on" for unit in units[-1:] for each in unit
         )
-        if units and piece.end - begin <= LONGEST_CLAUSE and (introduced or not opens):
+        joins = introduced or not opens or _dangles(message.words([piece]))
+        if units and piece.end - begin <= LONGEST_CLAUSE and joins:
             units[-1].append(piece)
         else:
             units.append([piece])
@@ -314,16 +316,18 @@ def _clause(message: _Message, unit: Sequence[_Piece], told: str, before: str) -
     words = message.words(unit)
     if not (words[:1].isalnum() or words.startswith(_MAY_OPEN)) or words.isdigit():
         return None
-    if _FRAGMENT.match(words) and len(_OWN.findall(words)) < 2:
+    fragment = _FRAGMENT.match(words)
+    if fragment and (len(_OWN.findall(words)) < 2 or fragment[0] == "including"):
         return None
     start, end = message.opening(unit[0].start, unit[0].end), unit[-1].end
     cues = english_cues(words.replace("’", "'"), before)
     lead = ""
     if _PRONOUN.match(words) or _dangles(words):
         lead = told if len(told) <= LONGEST_LEAD else ""
-        cues["led" if lead else "dangling"] = 1.0
+        if lead:
+            cues.pop("not_the_speaker", None)
+        else:
+            cues["dangling"] = 1.0
     if _ASKED_TO_REMEMBER.search(message.said, unit[0].start, start) or _FORGET.match(words):
         cues[ASKED] = 1.0
-    if len(unit) > 1:
-        cues["joined"] = 1.0
     return Clause(words, start, end, cues, lead)

@@ -23,13 +23,6 @@ _PEOPLE: Final = (
     " colleagues coworker coworkers boss manager mentor coach teacher professor advisor supervisor"
     " therapist doctor landlord team client clients dog dogs cat cats pet pets puppy kittens"
 )
-_PAST: Final = (
-    r"(?:\w+ed|went|got|had|was|were|did|made|took|came|saw|met|bought|sold|found|lost|won|told"
-    r"|said"
-    r"|gave|left|began|became|broke|brought|built|chose|drew|drove|ate|fell|felt|flew|forgot|grew"
-    r"|heard|held|kept|knew|led|learnt|lent|paid|put|quit|ran|read|rode|sang|sat|sent|set|slept"
-    r"|spoke|spent|stood|swam|taught|thought|threw|wore|wrote|woke|hurt|hit|cut|let)"
-)
 
 # Cues of single words.
 _WORDS: Final = {
@@ -59,11 +52,6 @@ _WORDS: Final = {
     "praise": (
         "awesome amazing great cool wonderful beautiful lovely fantastic incredible congrats"
         " congratulations perfect helpful inspiring"
-    ),
-    "exercise": (
-        "probability equation formula theorem triangle derivative integral fraction dice"
-        " coin marbles"
-        " deck homework exercise calculate solve example"
     ),
     "bug": "error exception bug fail fails undefined null crash crashes throws 404",
     "hoping": "hoping hope wish definitely",
@@ -101,9 +89,6 @@ _PHRASES: Final = {
     "tried": lazy_pattern(r"\bbeen trying\b"),
     "hearsay": lazy_pattern(r"\b(?:i|i've|we've) (?:heard|read|seen|saw|came across)\b|\bsays\b"),
     "hoping": lazy_pattern(r"\bkeep (?:an eye|in mind)\b"),
-    "learning": lazy_pattern(
-        r"\btrying to (?:understand|figure|calculate|solve|find out|debug|fix)\b"
-    ),
     "like": lazy_pattern(r"\b(?:fan of|can't stand)\b"),
     "likes_something": lazy_pattern(
         r"\b(?:i|we|user)(?: (?:really|also|absolutely|always|don't|do not|can't|never))*"
@@ -129,8 +114,7 @@ _PHRASES: Final = {
     "hedge": lazy_pattern(r"\b(?:feel like|some day)\b"),
     "feeling": lazy_pattern(r"\b(?:having (?:some )?(?:trouble|issues)|can't wait)\b"),
     "praise": lazy_pattern(r"\b(?:makes sense|good (?:idea|point|luck))\b"),
-    "make_sure": lazy_pattern(r"\b(?:make sure|ensure)\b(?=\D*$)"),
-    "exercise": lazy_pattern(r"[=∩∪≈×√]|\bp\(|\bproblem like\b"),
+    "exercise": lazy_pattern(r"[=∩∪≈×√]|\bp\("),
     "bug": lazy_pattern(r"\b(?:doesn't work|not working|stack ?trace)\b"),
     "asks_inside": lazy_pattern(
         r"\b(?:how to|whether|what to|if i should|help me|can you|could you|which one|wondering)\b"
@@ -157,11 +141,10 @@ _WRITTEN: Final = {
     "version": lazy_pattern(r"\b[A-Za-z.+#]+ v?\d+(?:\.\d+)+\b|\b[A-Z][\w.]+ v?\d+\b"),
     "name": lazy_pattern(r"(?<=[a-z,] )[A-Z][a-zà-ÿ]{2,}"),
     "title": lazy_pattern(r"[\"“'][A-Z][^\"”]{2,60}[\"”']"),
-    "past_other": lazy_pattern(rf"\b(?:she|he|they|it|who|[A-Z][a-z]+) {_PAST}\b"),
 }
 _FOR: Final = ("date", "when", "measure", "version", "name", "title", "my_person")
-_SOMEBODY: Final = {"i", "my", "name", "person", "third", "standing_rule", "title"}
-_WITH_CONCRETE: Final = ("plan", "trying", "feeling", "opens_i")
+_SPEAKER: Final = {"i", "my", "third", "standing_rule"}
+_WITH_CONCRETE: Final = ("plan", "opens_i")
 _WORD: Final = lazy_pattern(r"[a-zà-ÿ]+(?:'[a-z]+)?|404|…")
 
 
@@ -194,8 +177,8 @@ def english_cues(words: str, before: str) -> dict[str, float]:
         cues["short"] = 1.0
     if len(said) > 40:
         cues["long"] = 1.0
-    if not cues.keys() & _SOMEBODY:
-        cues["nobody"] = 1.0
+    if not cues.keys() & _SPEAKER:
+        cues["not_the_speaker"] = 1.0
     if concrete:
         for each in _WITH_CONCRETE:
             if each in cues:

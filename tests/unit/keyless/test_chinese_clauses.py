@@ -308,3 +308,12 @@ def test_time_grows_with_length_only(piece):
     # Eight times the text; with a square it would be sixty-four times. The best of two.
     bound = 24 * min(seconds(short, None) for _ in range(3)) + 0.05
     assert any(seconds(long, long) < bound for _ in range(2))
+
+
+def test_pronoun_within_a_clause_gets_the_sentence_that_names_them():
+    _, led = chinese_clauses("我有一个弟弟。我喜欢和他一起做饭", None)
+    assert led.content == "我有一个弟弟。我喜欢和他一起做饭"
+    (alone,) = chinese_clauses("我喜欢和他一起做饭", None)
+    assert "unresolved" in alone.cues
+    (named,) = chinese_clauses("我弟弟养了一只猫，他每天喂它", None)
+    assert "unresolved" not in named.cues

@@ -2,6 +2,7 @@
 
 import pytest
 
+from app.language.keyless.clauses import ASKED
 from app.language.keyless.english_clauses import english_clauses
 
 
@@ -124,3 +125,20 @@ def test_fragments_are_no_clauses(text):
 def test_opening_that_goes_on_is_no_fragment():
     assert contents("When I was nine I moved to Rome.") == ["When I was nine I moved to Rome."]
     assert contents("While in Rome, I met Ada.") == ["While in Rome, I met Ada."]
+
+
+def test_clause_that_points_at_the_one_before_it_stays_with_it():
+    text = "I'm writing a cookbook, and I want to send it to a publisher in May"
+    assert contents(text) == [text]
+
+
+def test_what_was_cut_off_leaves_no_loose_end():
+    assert contents("I want to use my years in Quito, especially, can you help me?") == [
+        "I want to use my years in Quito"
+    ]
+    assert contents("including the flat in Turin, which I sold") == []
+
+
+def test_encouragement_is_not_asked_to_be_remembered():
+    (clause,) = english_clauses("Don't forget, just do it!", None)
+    assert ASKED not in clause.cues

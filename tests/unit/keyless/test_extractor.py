@@ -1,10 +1,17 @@
 """What the keyless extractor proposes of messages, and how it says who, when and how sure."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
 
-from app.language.keyless.extractor import FLOORS, RulesExtractor, by_language, propose
+from app.language.keyless.extractor import (
+    AMONG_PEOPLE,
+    FLOORS,
+    RulesExtractor,
+    by_language,
+    propose,
+)
 from app.language.keyless.kinds import expected_valid_days
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest, Proposed
 
@@ -107,9 +114,9 @@ def test_times_are_not_cut_and_nothing_is_lost():
 
 
 def test_sentence_that_explains_a_pronoun_is_kept_once():
-    found = read("My sister Klara lives in Verona. She is getting married on 12 September.")
+    found = read("My sister Klara lives in Verona. She is getting married in Rome on 12 September.")
     assert [each.content for each in found] == [
-        "My sister Klara lives in Verona. She is getting married on 12 September."
+        "My sister Klara lives in Verona. She is getting married in Rome on 12 September."
     ]
 
 
@@ -217,3 +224,16 @@ def test_not_everything_that_is_handed_over_is_kept(text: str):
 def test_of_a_longer_text_each_clause_is_as_likely_as_ever():
     text = "I'm diabetic. I ate an apple and then I went for a walk with nobody. It was nice."
     assert handed_over(text) == [each.content for each in read(text)]
+
+
+def test_several_named_people_are_read_with_a_floor_of_their_own():
+    said = turns(
+        "Hi Ben, how are you? Good to see you here again!",
+        "That was a day! I've been learning the harp for two years. See you soon, take care!",
+    )
+    alone = propose(ExtractionRequest(said, scopes=EVERY_SCOPE))
+    named = [replace(each, name=name) for each, name in zip(said, ("Ana", "Ben"), strict=True)]
+    among = propose(ExtractionRequest(named, scopes=EVERY_SCOPE))
+    assert alone == []
+    assert [each.content for each in among] == ["I've been learning the harp for two years."]
+    assert AMONG_PEOPLE <= among[0].confidence < FLOORS["english"]
