@@ -7,9 +7,7 @@ from itertools import islice
 from typing import Any, Final
 from unicodedata import category, normalize
 
-import numpy as np
-
-from app.language.ranking.packing import stored_terms
+from app.language.ranking.packing import MOST_COUNTED, stored_terms
 from app.language.text.calendar_words import written_day
 from app.language.text.function_words import ENGLISH, STOP_WORDS
 from app.language.text.normal_forms import simplify
@@ -62,7 +60,7 @@ def index_values(
     return {
         "terms": kept.vector,
         "term_count": kept.count,
-        "word_count": min(word_count(text), np.iinfo(np.int16).max),
+        "word_count": min(word_count(text), MOST_COUNTED),
         "is_question": is_question(text),
         "has_time": has_time_expression(text),
         "analyser": ANALYSER_VERSION,

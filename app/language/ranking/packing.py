@@ -21,6 +21,9 @@ from app.language.text.terms import term_key
 DIMENSION: Final = 1_000_000_000
 """The most that pgvector allows; `term_key` is below it."""
 
+MOST_COUNTED: Final = 32_767
+"""The most terms or words of a text that a row can count."""
+
 TERMS_PER_VECTOR: Final = 6
 DIGIT_BITS: Final = 4
 BASE: Final = 2**DIGIT_BITS
@@ -60,9 +63,10 @@ def stored_terms(terms: Sequence[str], marks: Sequence[str] = ()) -> StoredTerms
     if len(frequencies) > MOST_TERMS:
         frequencies = Counter(dict(islice(frequencies.items(), MOST_TERMS)))
         count = frequencies.total()
-    values = {key: float(min(often, MOST_OFTEN)) for key, often in frequencies.items()}
-    values |= {term_key(mark): 1.0 for mark in marks}
-    return StoredTerms(SparseVector(values, DIMENSION), min(count, np.iinfo(np.int16).max))
+    values: dict[int, float] = {key: min(often, MOST_OFTEN) for key, often in frequencies.items()}
+    for mark in marks:
+        values[term_key(mark)] = 1
+    return StoredTerms(SparseVector(values, DIMENSION), min(count, MOST_COUNTED))
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,16 @@ class PatternIndex:
     def possible(self, text: str) -> list[int]:
         """Places of the expressions that may match, in their order."""
         by_part, anywhere = self._places
-        found = [places for part, places in by_part.items() if part in text]
+        # No part that has other characters is in an ASCII text, and half of the parts have some.
+        parts = self._ascii_parts if text.isascii() else by_part
+        found = [by_part[part] for part in parts if part in text]
         if not found:
             return anywhere
         return sorted({place for places in (anywhere, *found) for place in places})
+
+    @cached_property
+    def _ascii_parts(self) -> list[str]:
+        return [part for part in self._places[0] if part.isascii()]
 
 
 def needed_parts(pattern: str, flags: int = 0) -> frozenset[str]:

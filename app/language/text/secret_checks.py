@@ -8,7 +8,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import Final
 
 from app.language.text import secret_patterns as patterns
@@ -65,7 +65,11 @@ def _formats(text: str) -> Iterator[Place]:
 
 def _labelled(text: str) -> Iterator[Place]:
     lower = text.lower()
-    needed = _NEEDED_OF_ASCII if text.isascii() else _NEEDED
+    needed = _NEEDED
+    if text.isascii():
+        if not any(part in lower for part in _PARTS_OF_ASCII):
+            return
+        needed = _NEEDED_OF_ASCII
     for detector, pattern, is_value in _LABELS:
         # A search that ignores case is slow, and most texts have no label.
         parts = needed.get(pattern)
@@ -112,6 +116,8 @@ _NEEDED_OF_ASCII: Final = {
     patterns.CHINESE_SAID: (),
     patterns.CHINESE_BARE: (),
 }
+# All labels of `_LABELS` have their parts here.
+_PARTS_OF_ASCII: Final = tuple(dict.fromkeys(chain.from_iterable(_NEEDED_OF_ASCII.values())))
 
 
 def _stands_for_nothing(value: str) -> bool:

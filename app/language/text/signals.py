@@ -5,12 +5,12 @@ the same. Patterns are data, in `signal_patterns.py`.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Final
 
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.needed_parts import needed_parts
+from app.language.text.needed_parts import PatternIndex
 from app.language.text.normal_forms import fold_lines
 from app.language.text.signal_patterns import (
     CHINESE,
@@ -33,19 +33,28 @@ class _Pattern:
     said: re.Pattern[str]
     lookalike: re.Pattern[str] | None
 
-    @cached_property
-    def _needed(self) -> frozenset[str]:
-        return needed_parts(self.said.pattern, re.MULTILINE)
-
     def is_in(self, form: str) -> bool:
-        # Most texts have no part of what would say it.
-        if self._needed and not any(part in form for part in self._needed):
-            return False
         cleared = form if self.lookalike is None else self.lookalike.sub(BLANK, form)
         return self.said.search(cleared) is not None
 
 
 _Patterns = tuple[_Pattern, ...]
+
+
+class _Manners:
+    """The patterns of several signals. Most texts have no part of what would say one."""
+
+    def __init__(self, patterns: Mapping[Signal, _Patterns]) -> None:
+        self._patterns = [(signal, each) for signal, both in patterns.items() for each in both]
+        self._index = PatternIndex([each.said.pattern for _, each in self._patterns], re.MULTILINE)
+
+    def said_in(self, form: str) -> set[Signal]:
+        found: set[Signal] = set()
+        for place in self._index.possible(form):
+            signal, pattern = self._patterns[place]
+            if signal not in found and pattern.is_in(form):
+                found.add(signal)
+        return found
 
 
 def find_signals(text: str) -> frozenset[Signal]:
@@ -54,8 +63,7 @@ def find_signals(text: str) -> frozenset[Signal]:
     A text that corrects does not also confirm; of several texts the union is taken, and
     may hold both. Takes time linear in the length of the text.
     """
-    form = _folded(text)
-    found = {signal for signal in ENGLISH if _says(form, _PATTERNS[signal])}
+    found = _SIGNALS.said_in(_folded(text))
     if "correction" in found:
         found.discard("reinforcement")
     return frozenset(found)
@@ -67,17 +75,13 @@ def confirms(text: str) -> bool:
     That is `reinforcement` without praise ("Perfect!", 太好了), and not where the text corrects.
     """
     form = _folded(text)
-    return _says(form, _CONFIRMATIONS) and not _says(form, _PATTERNS["correction"])
+    return bool(_CONFIRMATIONS.said_in(form)) and not _CORRECTIONS.said_in(form)
 
 
 def _folded(text: str) -> str:
     """Folded, with a full stop for every emoji: a sentence may begin or end with one."""
     form = fold_lines(text)
     return form if form.isascii() else _EMOJI.sub(". ", form)
-
-
-def _says(form: str, patterns: _Patterns) -> bool:
-    return any(pattern.is_in(form) for pattern in patterns)
 
 
 def _whole_words(alternatives: tuple[str, ...]) -> str:
@@ -96,8 +100,14 @@ def _compiled(english: _Expressions, chinese: _Expressions) -> _Patterns:
 
 
 _PATTERNS: Final = {signal: _compiled(ENGLISH[signal], CHINESE[signal]) for signal in ENGLISH}
-_CONFIRMATIONS: Final = _compiled(
-    (ENGLISH_CONFIRMATIONS, ENGLISH["reinforcement"][1]),
-    (CHINESE_CONFIRMATIONS, CHINESE["reinforcement"][1]),
+_SIGNALS: Final = _Manners(_PATTERNS)
+_CORRECTIONS: Final = _Manners({"correction": _PATTERNS["correction"]})
+_CONFIRMATIONS: Final = _Manners(
+    {
+        "reinforcement": _compiled(
+            (ENGLISH_CONFIRMATIONS, ENGLISH["reinforcement"][1]),
+            (CHINESE_CONFIRMATIONS, CHINESE["reinforcement"][1]),
+        )
+    }
 )
 _EMOJI: Final = lazy_pattern(r" *[\u2600-\u27bf\u2b00-\u2bff\U0001f000-\U0001faff\ufe0f]+ *")
