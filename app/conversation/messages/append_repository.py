@@ -25,6 +25,7 @@ from app.errors import DisabledError, IdTakenError
 from app.identity.tenants.access import Access
 from app.platform.database.base import new_id, vector_text
 from app.platform.database.engine import driver_of
+from app.platform.database.vectors import vector_bytes
 from app.platform.jobs.models import LIVE
 from app.platform.jobs.ordering_sql import ORDER, POSTPONE, numbered_from, parameters_of
 from app.platform.jobs.orders import Order, Scheduled
@@ -176,18 +177,23 @@ class OpenSession:
         return self.agent_remembers and self.memory_enabled
 
 
-COLUMNS: Final[Mapping[str, str]] = {
+_AS_JSON: Final[Mapping[str, str]] = {
     "message_id": "text", "role": "text", "content": "text", "content_type": "text",
     "content_parts": "jsonb", "tool_calls": "jsonb", "tool_call_id": "text", "name": "text",
     "metadata": "jsonb", "captured": "boolean", "parent_message_id": "text",
     "input_hash": "text", "create_time": "timestamptz", "sequence_no": "bigint",
     "token_count": "bigint", "said_at": "timestamptz", "searched_text": "text",
-    "states_wish": "boolean", "terms": "sparsevec", "term_count": "smallint",
-    "word_count": "smallint", "is_question": "boolean", "has_time": "boolean",
-    "analyser": "smallint", "embedding": "vector", "embedding_model": "text",
+    "states_wish": "boolean", "term_count": "smallint", "word_count": "smallint",
+    "is_question": "boolean", "has_time": "boolean", "analyser": "smallint",
+    "embedding_model": "text",
     "piece_ends": "integer[]", "piece_terms": "sparsevec[]", "piece_term_counts": "smallint[]",
     "piece_embeddings": "vector[]",
 }  # fmt: skip
+
+_IN_BINARY: Final = {"embedding": "vector", "terms": "sparsevec"}
+"""Every message has these, and as text they would be most of what is sent."""
+
+COLUMNS: Final = (*_AS_JSON, *_IN_BINARY)
 
 _VALUES: Final = ", ".join(
     "decode(r.input_hash, 'hex')" if name == "input_hash" else f"r.{name}" for name in COLUMNS
@@ -203,8 +209,11 @@ WITH grown AS (
 ), added AS (
     INSERT INTO messages (tenant_id, session_id, agent_id, user_id, {", ".join(COLUMNS)})
     SELECT $1, $2, $3, $4, {_VALUES}
-    FROM json_to_recordset(CAST(CAST($11 AS text) AS json))
-        AS r({", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())})
+    FROM ROWS FROM (
+        json_to_recordset(CAST(CAST($11 AS text) AS json))
+            AS ({", ".join(f"{name} {kind}" for name, kind in _AS_JSON.items())}),
+        unnest(CAST($12 AS vector[]), CAST($13 AS sparsevec[]))
+    ) AS r({", ".join(COLUMNS)})
     ON CONFLICT (tenant_id, message_id) DO NOTHING
     RETURNING message_id
 ), active AS (
@@ -212,7 +221,7 @@ WITH grown AS (
     WHERE tenant_id = $1 AND user_id = $4
 )
 """
-_ADD_PARAMETERS: Final = 11
+_ADD_PARAMETERS: Final = 13
 
 
 @cache
@@ -230,8 +239,14 @@ def _adding(postponed: tuple[bool, ...]) -> str:
 
 
 def _written(value: object) -> str:
-    """A vector as PostgreSQL reads it."""
+    """A vector of a piece as PostgreSQL reads it."""
     return value.to_text() if isinstance(value, SparseVector) else vector_text(value)
+
+
+def _in_binary(value: object) -> bytes | None:
+    if isinstance(value, SparseVector):
+        return value.to_binary()
+    return None if value is None else vector_bytes(value)
 
 
 class AppendRepository:
@@ -371,7 +386,13 @@ class AppendRepository:
             session.window_tokens,
             session.last_user_seq,
             session.token_scale,
-            to_json(rows, bytes_mode="hex", fallback=_written).decode(),
+            to_json(
+                [{name: row[name] for name in _AS_JSON} for row in rows],
+                bytes_mode="hex",
+                fallback=_written,
+            ).decode(),
+            [_in_binary(row["embedding"]) for row in rows],
+            [_in_binary(row["terms"]) for row in rows],
             *parameters,
         )
         added, *told = row

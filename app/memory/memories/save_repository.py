@@ -5,7 +5,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-import numpy as np
 from pydantic_core import to_json
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -18,6 +17,7 @@ from app.memory.memories.save_sql import KEPT, WRITE, read_statement
 from app.memory.memories.searchable import characters, row_terms
 from app.platform.database.base import new_id
 from app.platform.database.engine import driver_of
+from app.platform.database.vectors import vector_bytes
 from app.platform.jobs.orders import Order
 from app.platform.outbox.repository import Subscription
 
@@ -91,7 +91,7 @@ class SaveRepository:
             owner.user_id,
             owner.agent_id,
             [candidate.content_hash for candidate in batch],
-            [_written(candidate.vector) for candidate in compared],
+            [vector_bytes(candidate.vector) for candidate in compared],
             list(floors),
             model,
             NEIGHBOURS,
@@ -136,7 +136,7 @@ class SaveRepository:
             self._access.tenant_id,
             to_json(kept).decode(),
             [row["content_hash"] for row in rows],
-            [_written(row["embedding"]) for row in rows],
+            [vector_bytes(row["embedding"]) for row in rows],
             *words,
             [new_id("his") for _ in rows],
             actor,
@@ -168,11 +168,6 @@ def _words(rows: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
         for row in rows
     ]
     return [
-        [each[name].to_text() if name == "terms" else each[name] for each in terms]
+        [each[name].to_binary() if name == "terms" else each[name] for each in terms]
         for name in INDEX_COLUMNS
     ]
-
-
-def _written(vector: Any) -> str:
-    """A vector as text, exactly. As numbers the driver would look at each of them: 0.1 ms."""
-    return to_json(np.asarray(vector).tolist()).decode()

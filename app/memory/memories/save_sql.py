@@ -46,8 +46,8 @@ WITH person AS (
     WHERE agents.tenant_id = $1 AND agents.agent_id = (SELECT agent_id FROM person)
         AND CAST($7 AS text) IS NULL
 ), subscribed AS ({subscribed}), asked AS MATERIALIZED (
-    SELECT place, floor, CAST(vector AS vector) AS vector
-    FROM unnest(CAST($9 AS text[]), CAST($10 AS float8[])) WITH ORDINALITY
+    SELECT place, floor, vector
+    FROM unnest(CAST($9 AS vector[]), CAST($10 AS float8[])) WITH ORDINALITY
         AS given(vector, floor, place)
 ), near AS (
     SELECT asked.place, nearest.memory_id, nearest.content, nearest.similarity
@@ -111,11 +111,11 @@ WRITE: Final = f"""
 WITH saved AS (
     INSERT INTO memories (tenant_id, {_KEPT}, content_hash, embedding, terms, term_count,
         word_count, is_question, has_time, analyser)
-    SELECT CAST($1 AS text), {_KEPT}, content_hash, CAST(vector AS vector),
-        CAST(terms AS sparsevec), term_count, word_count, is_question, has_time, analyser
+    SELECT CAST($1 AS text), {_KEPT}, content_hash, vector, terms, term_count, word_count,
+        is_question, has_time, analyser
     FROM ROWS FROM (
         jsonb_to_recordset(CAST($2 AS jsonb)) AS ({_MEMORY}),
-        unnest(CAST($3 AS bytea[]), CAST($4 AS text[]), CAST($5 AS text[]),
+        unnest(CAST($3 AS bytea[]), CAST($4 AS vector[]), CAST($5 AS sparsevec[]),
             CAST($6 AS smallint[]), CAST($7 AS smallint[]), CAST($8 AS boolean[]),
             CAST($9 AS boolean[]), CAST($10 AS smallint[]))
     ) AS memory({_KEPT}, content_hash, vector, terms, term_count, word_count, is_question,

@@ -47,6 +47,7 @@ from app.platform.database.transactions import (
     session_on,
 )
 from app.platform.database.turns import MOST_WAITING, PoolTurns, turns_of
+from app.platform.database.vectors import send_in_binary
 from app.platform.observability.spans import tracing
 from app.settings import DISPATCH_POOL_SIZE
 
@@ -324,6 +325,7 @@ async def _connect(dsn: str, **options: Any) -> asyncpg.Connection:
     connection = await asyncpg.connect(dsn, **options)
     try:
         await _prepare(connection, APP)
+        await send_in_binary(connection)
     except BaseException:
         await connection.close()
         raise
@@ -336,10 +338,6 @@ async def _prepare_reads(connection: asyncpg.Connection) -> None:
     await connection.set_type_codec(
         "jsonb", encoder=json.dumps, decoder=from_json, schema="pg_catalog"
     )
-
-
-async def _prepare_dispatch(connection: asyncpg.Connection) -> None:
-    await _prepare(connection, DISPATCH)
 
 
 async def _keep(_connection: asyncpg.Connection) -> None:
@@ -382,7 +380,7 @@ async def open_database(
     try:
         async with (
             pool(max_size=pool_size, init=_prepare_reads) as reads,
-            pool(max_size=DISPATCH_POOL_SIZE, init=_prepare_dispatch) as dispatch,
+            pool(max_size=DISPATCH_POOL_SIZE, init=partial(_prepare, role=DISPATCH)) as dispatch,
         ):
             kept = [
                 Connections(each, acquire_seconds=statement_timeout_seconds)
