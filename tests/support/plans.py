@@ -69,17 +69,30 @@ def literal(value: Any) -> str:
         return "NULL"
     if isinstance(value, bool | int | float):
         return repr(value)
-    if isinstance(value, np.ndarray):
-        return f"'[{','.join(map(str, value.tolist()))}]'"
-    if isinstance(value, SparseVector):
-        return f"'{value.to_text()}'"
+    if isinstance(value, np.ndarray | SparseVector | bytes):
+        return _in_binary(value)
     if isinstance(value, list):
-        return f"ARRAY[{', '.join(map(literal, value))}]"
+        return _array(value)
     if isinstance(value, asyncpg.BitString):
         text = value.as_string().replace(" ", "")
     else:
         text = value.isoformat() if isinstance(value, datetime) else str(value)
     return "'" + text.replace("'", "''") + "'"
+
+
+def _in_binary(value: Any) -> str:
+    if isinstance(value, bytes):
+        return f"decode('{value.hex()}', 'hex')"
+    if isinstance(value, SparseVector):
+        return f"'{value.to_text()}'"
+    return f"CAST('[{','.join(map(str, value.tolist()))}]' AS vector)"
+
+
+def _array(values: list[Any]) -> str:
+    if all(each is None for each in values):
+        # Of any type, where an ARRAY of nothing else would be of texts.
+        return f"'{{{', '.join(['NULL'] * len(values))}}}'"
+    return f"ARRAY[{', '.join(map(literal, values))}]"
 
 
 async def plan_of(
