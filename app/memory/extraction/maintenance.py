@@ -257,9 +257,12 @@ def _broken(
     return [reason for kept, reason in rules if not kept]
 
 
-def extended(expected_valid_days: int | None) -> int:
-    """For how many days a memory holds that holds for longer than was thought."""
-    return min(2 * (expected_valid_days or VALID_DAYS), LONGEST_VALID_DAYS)
+def extended(expected_valid_days: int | None) -> int | None:
+    """For how many days a memory holds that holds for longer than was thought.
+
+    None where nobody has said for how long: a number would make it one that passes.
+    """
+    return expected_valid_days and min(2 * expected_valid_days, LONGEST_VALID_DAYS)
 
 
 _PROTECTED = GateReason("protected", "A person saved it, or it is a correction.", {})

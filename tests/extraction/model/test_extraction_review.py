@@ -185,7 +185,7 @@ class TestReview:
             ("ARCHIVE", "stale: Because."),
         ]
         extended = await memory(ana, lasting)
-        assert (extended["status"], extended["expected_valid_days"]) == ("active", 180)
+        assert (extended["status"], extended["expected_valid_days"]) == ("active", None)
         assert extended["reviewed_at"] is not None
         rest = await memory(ana, kept)
         assert (rest["status"], rest["expected_valid_days"], rest["version"]) == ("active", None, 2)
@@ -196,6 +196,18 @@ class TestReview:
             kept: ["KEEP", "stale"],
         } | await repetition(ana)
         assert run["upkeep"] == {"reviewed": 3, "REMOVE": 1, "EXTEND": 1, "KEEP": 1}
+
+    async def test_what_lasts_and_was_extended_still_lasts(self, ana, chat):
+        ids = await own(ana, 2, days=400, memory_type="fact")
+        await age(ana, ids[1:], 400, expected_valid_days=100)
+        chat.otherwise = tending(says_of_all("EXTEND"))
+        await infer(ana)
+        assert [(await memory(ana, each))["expected_valid_days"] for each in ids] == [None, 200]
+        await age(ana, ids, 400, reviewed_at=datetime.now(UTC) - timedelta(days=300))
+        chat.otherwise = tending(says_of_all("REMOVE"))
+        await infer(ana)
+
+        assert [(await memory(ana, each))["status"] for each in ids] == ["active", "archived"]
 
     async def test_a_verdict_names_how_long_it_was_silent(self, ana, chat):
         [first, *_] = await own(ana, 3, days=100.5)

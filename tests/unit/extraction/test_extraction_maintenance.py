@@ -170,7 +170,7 @@ class TestReviews:
         assert upkeep.reviews == ()
 
     @pytest.mark.parametrize(
-        ("expected", "days"), [(None, 180), (1, 2), (1824, 3648), (1825, 3650), (1826, 3650)]
+        ("expected", "days"), [(None, None), (1, 2), (1824, 3648), (1825, 3650), (1826, 3650)]
     )
     def test_what_holds_for_longer_holds_for_twice_as_long(self, expected, days):
         assert extended(expected) == days
