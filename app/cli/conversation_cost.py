@@ -38,15 +38,15 @@ SECONDS_PER_CALL: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class ModelCalls:
+class EstimatedCalls:
     """Calls, and their tokens."""
 
     calls: int = 0
     input_tokens: int = 0
     output_tokens: int = 0
 
-    def __add__(self, other: "ModelCalls") -> "ModelCalls":
-        return ModelCalls(
+    def __add__(self, other: "EstimatedCalls") -> "EstimatedCalls":
+        return EstimatedCalls(
             self.calls + other.calls,
             self.input_tokens + other.input_tokens,
             self.output_tokens + other.output_tokens,
@@ -77,11 +77,11 @@ _SUMMARY: Final = 110
 class Estimate:
     """What is asked, by the kind of work as the service's `models` name it."""
 
-    by_work: Mapping[str, ModelCalls]
+    by_work: Mapping[str, EstimatedCalls]
 
     @property
-    def total(self) -> ModelCalls:
-        return sum(self.by_work.values(), ModelCalls())
+    def total(self) -> EstimatedCalls:
+        return sum(self.by_work.values(), EstimatedCalls())
 
     def money(self, models: UsedModels) -> float | None:
         """What it costs; None if one of the models has no price."""
@@ -115,7 +115,7 @@ async def estimate_of(
     """
     chat = _CountingChat(counter)
     extractor = ModelExtractor(chat)
-    extraction = reconciliation = summary = ModelCalls()
+    extraction = reconciliation = summary = EstimatedCalls()
     users: defaultdict[str | None, _Remembered] = defaultdict(_Remembered)
     for conversation in conversations:
         messages, user = _stored(conversation), users[conversation.user_id]
@@ -132,13 +132,13 @@ async def estimate_of(
         )
         if shown >= window_tokens:
             calls = math.ceil(len(messages) / MOST_MESSAGES)
-            summary += ModelCalls(calls, shown, calls * _SUMMARY)
+            summary += EstimatedCalls(calls, shown, calls * _SUMMARY)
     reading = timedelta(seconds=SECONDS_PER_CALL * (extraction.calls + reconciliation.calls))
     asked = {
         "extraction": extraction,
         "reconciliation": reconciliation,
         "profile": sum(
-            (user.profiles(reading, profile_interval) for user in users.values()), ModelCalls()
+            (user.profiles(reading, profile_interval) for user in users.values()), EstimatedCalls()
         ),
         "summary": summary,
     }
@@ -163,24 +163,24 @@ class _Remembered:
         self.statements += statements
         self.runs += statements > 0
 
-    def extraction(self, prompt: int, statements: float) -> ModelCalls:
+    def extraction(self, prompt: int, statements: float) -> EstimatedCalls:
         known = _MEMORY * min(self.statements, MOST_KNOWN)
-        return ModelCalls(1, prompt + round(known), _REFLECTION + round(_ENTRY * statements))
+        return EstimatedCalls(1, prompt + round(known), _REFLECTION + round(_ENTRY * statements))
 
-    def reconciliation(self, statements: float) -> ModelCalls:
+    def reconciliation(self, statements: float) -> EstimatedCalls:
         if not statements:
-            return ModelCalls()
+            return EstimatedCalls()
         # Each once: those near to a statement, and of the others the last.
         shown = min(self.statements, _MOST_NEAR * statements + BESIDES)
         read = _RECONCILIATION + _STATEMENT * statements + _MEMORY * shown
-        return ModelCalls(1, round(read), round(_DECISION * statements))
+        return EstimatedCalls(1, round(read), round(_DECISION * statements))
 
-    def profiles(self, reading: timedelta, interval: timedelta) -> ModelCalls:
+    def profiles(self, reading: timedelta, interval: timedelta) -> EstimatedCalls:
         """One for each interval in which memories change, and one at the end."""
         times = min(self.runs, reading // interval + 1) if interval else self.runs
         shown = round(_MEMORY_OF_PROFILE * min(self.statements, MOST_FACTS))
         read = _PROFILE + shown
-        return ModelCalls(times, times * read, times * _VALUES)
+        return EstimatedCalls(times, times * read, times * _VALUES)
 
 
 def _stored(conversation: FileConversation) -> list[Message]:

@@ -55,7 +55,7 @@ class ModelAnswer:
 
 
 @dataclass(slots=True)
-class ModelUse:
+class GradingUse:
     """What was asked of a model in this run, as the provider counts it."""
 
     calls: int = 0
@@ -72,7 +72,7 @@ class KeptAnswers:
         self._chat = chat
         self._folder = folder
         self._hopeless: str | None = None
-        self.spent = ModelUse()
+        self.spent = GradingUse()
 
     @property
     def model(self) -> str:
