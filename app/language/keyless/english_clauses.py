@@ -317,7 +317,7 @@ def _clause(message: _Message, unit: Sequence[_Piece], told: str, before: str) -
     if not (words[:1].isalnum() or words.startswith(_MAY_OPEN)) or words.isdigit():
         return None
     fragment = _FRAGMENT.match(words)
-    if fragment and (len(_OWN.findall(words)) < 2 or fragment[0] == "including"):
+    if fragment and (len(_OWN.findall(words)) < 2 or fragment[0].lower() == "including"):
         return None
     start, end = message.opening(unit[0].start, unit[0].end), unit[-1].end
     cues = english_cues(words.replace("’", "'"), before)

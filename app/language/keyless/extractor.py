@@ -96,7 +96,7 @@ def propose(request: ExtractionRequest) -> list[Proposed]:
     seen: set[tuple[str | None, str]] = set()
     proposals: list[Proposed] = []
     earlier: list[str] = []
-    names = {turn.name for turn in request.turns if turn.role == "user"}
+    names = {turn.name for turn in request.turns if turn.role == "user" and turn.name}
     floors = FLOORS | {"english": AMONG_PEOPLE} if len(names) > 1 else FLOORS
     for turn in request.turns:
         if turn.role == "user" and not turn.context:

@@ -137,6 +137,7 @@ def test_what_was_cut_off_leaves_no_loose_end():
         "I want to use my years in Quito"
     ]
     assert contents("including the flat in Turin, which I sold") == []
+    assert contents("Including my own bread, which I bake for my kids.") == []
 
 
 def test_encouragement_is_not_asked_to_be_remembered():

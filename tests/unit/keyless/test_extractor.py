@@ -237,3 +237,6 @@ def test_several_named_people_are_read_with_a_floor_of_their_own():
     assert alone == []
     assert [each.content for each in among] == ["I've been learning the harp for two years."]
     assert AMONG_PEOPLE <= among[0].confidence < FLOORS["english"]
+    # Messages without a name are nobody else's.
+    half_named = [replace(said[0], name="Ana"), said[1]]
+    assert propose(ExtractionRequest(half_named, scopes=EVERY_SCOPE)) == []
