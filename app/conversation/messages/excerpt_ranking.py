@@ -88,8 +88,10 @@ class RatedPieces:
         added = np.zeros_like(self.signals["wish"])
         if not (traits.when or traits.conversation.everything):
             wishes = np.flatnonzero(self.signals["wish"])
-            order = np.argsort(-self.signals["piece"][wishes], kind="stable")
-            added[wishes[order[:WISHES_FOUND]]] = WISH_FOUND
+            ordered = wishes[np.argsort(-self.signals["piece"][wishes], kind="stable")]
+            # The best piece of each message: further ones take no place of another message.
+            _, firsts = np.unique(self.owner[ordered], return_index=True)
+            added[ordered[np.sort(firsts)[:WISHES_FOUND]]] = WISH_FOUND
         return added
 
     def best(self, most: int) -> list[FoundPiece]:

@@ -325,6 +325,18 @@ class TestWholeMessages:
         # Contexts have room for more of them.
         assert signal(pieces, "wish") == near(*[WISH] * (WISHES_FOUND + 1), 0)
 
+    def test_message_with_several_wishes_takes_the_place_of_one(self) -> None:
+        wish = Said(0.1, texts=("Always be brief.",), wish=True)
+        pieces = [0.9] * WISHES_FOUND
+        several = replace(wish, session="b", pieces=pieces, texts=wish.texts * WISHES_FOUND)
+        better = [replace(wish, session=f"{n}", cosine=0.4 + n / 10) for n in range(WISHES_FOUND)]
+        found = pieces_of(wish, several, *better, Said(0.3, "z")).best_of_each(
+            QueryTraits(np.ones(1, np.float32))
+        )
+
+        added = [found[place].signals["wish"] for place in range(WISHES_FOUND + 2)]
+        assert added == near(0, WISH_FOUND, 0, *[WISH_FOUND] * (WISHES_FOUND - 1))
+
     def test_messages_are_matched_by_place_in_whatever_order_they_come(self) -> None:
         said = Said(0.3), Said(0.2, "b", pieces=(0.1, 0.9)), Said(0.4, "c"), *BACKGROUND
         rated = rate(*said)
