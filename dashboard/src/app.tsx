@@ -39,10 +39,11 @@ const isPage = (name: string): name is PageName => Object.hasOwn(PAGES, name);
 
 export function App() {
   const [, render] = useReducer((count: number, _: void) => count + 1, 0);
-  useEffect(() => onKeyChange(() => render()), []);
-  useEffect(() => onLanguageChange(() => render()), []);
+  // Before the first frame: what happens until then would be lost.
+  useLayoutEffect(() => onKeyChange(() => render()), []);
+  useLayoutEffect(() => onLanguageChange(() => render()), []);
   const [code, setCode] = useState(takeCode);
-  useEffect(() => {
+  useLayoutEffect(() => {
     // A link opened in this tab changes the hash alone. Before useRoute, which then finds no code.
     const take = () => setCode((waiting) => takeCode() ?? waiting);
     addEventListener("hashchange", take);

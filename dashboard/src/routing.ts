@@ -1,5 +1,5 @@
 // Addresses after the `#`: `#/people/ana?tab=memories` is the page `people` with the path ["ana"].
-import { useEffect, useState } from "preact/hooks";
+import { useLayoutEffect, useState } from "preact/hooks";
 
 export interface Route {
   page: string;
@@ -51,7 +51,7 @@ export function withQuery(changed: Record<string, string | null>): string {
 
 export function useRoute(): Route {
   const [route, setRoute] = useState(() => parseRoute(location.hash));
-  useEffect(() => {
+  useLayoutEffect(() => {
     const update = () => setRoute(parseRoute(location.hash));
     addEventListener("hashchange", update);
     return () => removeEventListener("hashchange", update);

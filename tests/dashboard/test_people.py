@@ -163,7 +163,19 @@ class TestProfile:
         await open_page(page, "#/people/ana")
 
         await page.get_by_role("button", name="Derive it now").click()
-        await expect(page.get_by_text("Ordered as job job_")).to_be_visible()
+        status = page.get_by_role("status").filter(has_text="Ordered.")
+        await expect(status).to_contain_text("The profile changes when this job is done")
+        await expect(status.get_by_role("link")).to_contain_text("job_")
+
+    async def test_end_of_a_derivation_is_told(
+        self, page: Page, client: AsyncClient, worker: None
+    ) -> None:
+        await save(client, TEA)
+        await open_page(page, "#/people/ana")
+
+        await page.get_by_role("button", name="Derive it now").click()
+
+        await expect(page.get_by_role("status").filter(has_text="Done")).to_be_visible()
 
 
 class TestMemories:

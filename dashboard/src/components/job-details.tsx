@@ -37,7 +37,7 @@ export function statusText(status: JobStatus): string {
 
 /** What a job does, with its kind as the API has it. */
 export function Kind({ kind }: { kind: string }) {
-  return <>{kindName(kind)} <code>{kind}</code></>;
+  return <><span class="usual">{kindName(kind)}</span> <code>{kind}</code></>;
 }
 
 /** A job by its id, with a link to what is known of it. */

@@ -1,7 +1,7 @@
 import { useEffect, useState } from "preact/hooks";
 
 import { needs } from "../../access";
-import { get, type Page, path, send } from "../../api";
+import { get, type Page, path, ProblemError, send } from "../../api";
 import { Dialog } from "../../components/dialog";
 import { Tag } from "../../components/facts";
 import { type Job, JobLink } from "../../components/job-details";
@@ -55,6 +55,7 @@ export function Profile({ user }: { user: string }) {
   const [ended, setEnded] = useState<Ended | null>(null);
   const deriving = useAction(async () => {
     setEnded(null);
+    setJob(null);
     setJob((await send<{ job_id: string }>("POST", `${address}/derive`)).job_id);
   });
   useEnd(ended ? null : job, (end) => {
@@ -114,22 +115,34 @@ export function Profile({ user }: { user: string }) {
 
 type Ended = "derive_changed" | "derive_nothing" | "derive_failed";
 
-/** Looks at a job every second, and says how it ended. */
+const FIRST_LOOK_MS = 1_000;
+const LATER_LOOK_MS = 10_000;
+
+/** Looks at a job, less often with time, and says how it ended; a job that cannot be read is not looked at again. */
 function useEnd(job: string | null, ended: (end: Ended) => void): void {
   useEffect(() => {
     if (job === null) return;
     const stop = new AbortController();
-    const look = async () => {
-      const { status, result } = await get<Job>(path("/v1/jobs", job), {}, stop.signal);
-      if (status === "pending" || status === "running") return;
+    let pause = FIRST_LOOK_MS;
+    let timer = setTimeout(look, pause);
+    async function look() {
+      try {
+        const { status, result } = await get<Job>(path("/v1/jobs", job!), {}, stop.signal);
+        if (status !== "pending" && status !== "running") {
+          const changed = (result?.["changed"] as unknown[] | undefined)?.length ?? 0;
+          ended(status !== "succeeded" ? "derive_failed" : changed > 0 ? "derive_changed" : "derive_nothing");
+          return;
+        }
+      } catch (error) {
+        if (stop.signal.aborted || (error instanceof ProblemError && [403, 404].includes(error.status))) return;
+      }
+      pause = Math.min(pause * 1.5, LATER_LOOK_MS);
+      timer = setTimeout(look, pause);
+    }
+    return () => {
       stop.abort();
-      const changed = (result?.["changed"] as unknown[] | undefined)?.length ?? 0;
-      ended(status !== "succeeded" ? "derive_failed" : changed > 0 ? "derive_changed" : "derive_nothing");
+      clearTimeout(timer);
     };
-    // A look that fails is followed by another.
-    const timer = setInterval(() => look().catch(() => {}), 1000);
-    stop.signal.addEventListener("abort", () => clearInterval(timer));
-    return () => stop.abort();
   }, [job]);
 }
 
