@@ -4,7 +4,7 @@ As in `decisions.py`: it may name only what it was shown, may not touch what is 
 takes what it ends from the one limit of the run, after the run's statements.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from app.language.llm.reconciler import (
 from app.language.text.normal_forms import content_hash
 from app.memory.extraction.decisions import MOST_REMOVALS, DecisionLimits
 from app.memory.extraction.drafts import Draft, EmbeddedText
-from app.memory.extraction.shared_words import words_of
+from app.memory.extraction.shared_words import spoken_of
 from app.memory.memories.gate import Gate, GateReason, Proposal
 from app.memory.memories.owner import MemoryOwner
 
@@ -146,15 +146,18 @@ def plan_maintenance(
     if shown is None or answer is None:
         return MaintenancePlan(limits.left, None if shown is None else AgendaSnapshot())
     limits = replace(limits, left=min(limits.left, MOST_REMOVALS))
-    said = [words_of(draft.proposed.content) for draft in drafts if draft.event != "REJECT"]
+    told = spoken_of(
+        {each: entry.memory.content for each, entry in {**shown.parts, **shown.due}.items()},
+        (draft.proposed.content for draft in drafts if draft.event != "REJECT"),
+    )
     said_again = {draft.memory_id for draft in drafts if draft.event == "NONE"}
     unknown = sum(review.memory_id not in shown.due for review in answer.reviews)
     given = {review.memory_id: review for review in reversed(answer.reviews)}
     reviews: list[ReviewDecision] = []
     for memory_id, entry in shown.due.items():
         if memory_id not in limits.changed and memory_id not in said_again:
-            spoken_of = _is_spoken_of(entry.memory, said)
-            review, limits = _reviewed(entry, given.get(memory_id), limits, spoken_of=spoken_of)
+            over = memory_id in told or _passes(entry.memory)
+            review, limits = _reviewed(entry, given.get(memory_id), limits, may_be_over=over)
             reviews.append(review)
     named: frozenset[str] = frozenset()
     merges: list[Draft] = []
@@ -166,14 +169,8 @@ def plan_maintenance(
     return MaintenancePlan(limits.left, shown, tuple(reviews), tuple(merges), unknown)
 
 
-def _is_spoken_of(memory: AgendaMemory, said: Sequence[Collection[str]]) -> bool:
-    """Whether a statement of the run has a word of a memory, or two characters in a row."""
-    words = {word for word in words_of(memory.content) if len(word) > 1}
-    return any(not words.isdisjoint(statement) for statement in said)
-
-
 def _reviewed(
-    entry: AgendaEntry, review: Review | None, limits: DecisionLimits, *, spoken_of: bool
+    entry: AgendaEntry, review: Review | None, limits: DecisionLimits, *, may_be_over: bool
 ) -> tuple[ReviewDecision, DecisionLimits]:
     if review is None:
         # Kept, so that it is not shown in every run to a model that passes it over.
@@ -183,7 +180,7 @@ def _reviewed(
     if verdict == "REMOVE":
         if entry.protected:
             reasons.append(_PROTECTED)
-        elif not (spoken_of or _passes(entry.memory)):
+        elif not may_be_over:
             reasons.append(_UNSAID)
         elif not limits.allow(1):
             reasons.append(_LIMIT)
@@ -267,7 +264,7 @@ def extended(expected_valid_days: int | None) -> int | None:
 
 _PROTECTED = GateReason("protected", "A person saved it, or it is a correction.", {})
 _UNSAID = GateReason(
-    "unconfirmed", "It is not over by itself, and no new statement speaks of it.", {}
+    "not_spoken_of", "It is not over by itself, and no new statement speaks of it.", {}
 )
 _LIMIT = GateReason(
     "removal_limit", f"A run ends at most {MOST_REMOVALS} memories.", {"limit": MOST_REMOVALS}

@@ -6,7 +6,8 @@ nothing to do with a statement, and not the plan to climb a mountain beside its 
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from functools import cache
 from math import log
 from typing import Final
@@ -14,7 +15,10 @@ from typing import Final
 from pgvector import SparseVector
 
 from app.language.ranking.packing import DIMENSION
+from app.language.text.distinction_words import CHINESE_DIGITS, NUMBER_WORDS
+from app.language.text.function_words import CHINESE_STOP_CHARACTERS
 from app.language.text.terms import term_key, terms
+from app.language.text.time_expressions import find_dates
 
 MOST: Final = 4
 """How many memories a model is shown for their words, beside a statement."""
@@ -70,3 +74,45 @@ def sharing_words(text: str, candidates: Mapping[str, str]) -> Sequence[str]:
     }
     best = sorted((each for each in scores if scores[each] > 0), key=lambda each: -scores[each])
     return best[:MOST]
+
+
+_ANY_DAY: Final = datetime(2000, 1, 1, tzinfo=UTC)
+"""What a text names of the calendar stands in the same place, whenever it is said."""
+
+_NO_MATTER: Final = CHINESE_STOP_CHARACTERS.union(CHINESE_DIGITS)
+
+
+@cache
+def _numbers() -> frozenset[str]:
+    return frozenset(terms(" ".join(NUMBER_WORDS)))
+
+
+def matter_of(text: str) -> frozenset[str]:
+    """The words of a statement, and pairs of its characters, that name what it is about: neither
+    its subject nor numbers, dates and function words, which two statements share by chance.
+    """
+    for each in reversed(find_dates(text, _ANY_DAY)):
+        text = f"{text[: each.start]} {text[each.end :]}"
+    words = words_of(text.replace("用户", " ")) - _numbers()
+    return frozenset(
+        word
+        for word in words
+        if len(word) > 1 and not word[0].isdigit() and _NO_MATTER.isdisjoint(word)
+    )
+
+
+def spoken_of(memories: Mapping[str, str], statements: Iterable[str]) -> frozenset[str]:
+    """Ids of the memories about which a statement may be: both name something that is rare among
+    the memories.
+
+    Args:
+        memories: texts by id.
+
+    """
+    said = frozenset().union(*(matter_of(statement) for statement in statements))
+    shared = {each: said & matter_of(content) for each, content in memories.items()}
+    often = Counter(term for words in shared.values() for term in words)
+    most = max(RARE * len(memories), 1)
+    return frozenset(
+        each for each, words in shared.items() if any(often[term] <= most for term in words)
+    )

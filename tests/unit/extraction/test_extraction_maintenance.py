@@ -101,7 +101,9 @@ class TestReviews:
         ).reviews
 
         assert review.verdict == verdict
-        assert ("unconfirmed" in {reason.code for reason in review.reasons}) == (verdict == "KEEP")
+        assert ("not_spoken_of" in {reason.code for reason in review.reasons}) == (
+            verdict == "KEEP"
+        )
 
     def test_what_the_model_passes_over_is_kept(self):
         [one] = settled(shown(seen(1))).reviews
