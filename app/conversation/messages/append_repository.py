@@ -243,6 +243,11 @@ def _written(value: object) -> str:
     return value.to_text() if isinstance(value, SparseVector) else vector_text(value)
 
 
+def _as_json(rows: Sequence[Mapping[str, Any]]) -> str:
+    values = [{name: row[name] for name in _AS_JSON} for row in rows]
+    return to_json(values, bytes_mode="hex", fallback=_written).decode()
+
+
 def _in_binary(value: object) -> bytes | None:
     if isinstance(value, SparseVector):
         return value.to_binary()
@@ -386,11 +391,7 @@ class AppendRepository:
             session.window_tokens,
             session.last_user_seq,
             session.token_scale,
-            to_json(
-                [{name: row[name] for name in _AS_JSON} for row in rows],
-                bytes_mode="hex",
-                fallback=_written,
-            ).decode(),
+            _as_json(rows),
             [_in_binary(row["embedding"]) for row in rows],
             [_in_binary(row["terms"]) for row in rows],
             *parameters,
