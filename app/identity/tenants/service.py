@@ -37,6 +37,7 @@ from app.identity.tenants.schemas import (
 from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.platform.database.base import new_id
 from app.platform.database.engine import enter_tenant
+from app.platform.jobs.hastening import hasten_begun
 from app.platform.jobs.repository import JobRepository
 from app.platform.plugins.runner import Processors
 from app.platform.values.pagination import Page, decode_time, page
@@ -249,9 +250,8 @@ class TenantService:
                 await JobRepository(unit.db, tenant_id).hasten_deferred(QUOTAS)
             shown = TenantRead.model_validate(tenant)
         if changed:
-            # What began meanwhile has read the old quota.
-            async with self._work.write(tenant_id, while_disabled=True) as unit:
-                await JobRepository(unit.db, tenant_id).hasten_deferred(QUOTAS)
+            # What has begun before the commit has read the old quota.
+            await hasten_begun(self._work.database, tenant_id, QUOTAS)
         return shown
 
     async def add_key(

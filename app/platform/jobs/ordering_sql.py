@@ -152,26 +152,43 @@ RETURNING pg_notify('{CHANNEL}', '')
 """Makes pending jobs due at once; it waits for nobody who changes one."""
 
 
-_DEFERRED = """(status = 'running'
-    OR status = 'pending' AND deferred_reason = ANY(CAST($2 AS text[])))"""
-
 HASTEN_DEFERRED = f"""
 WITH deferred AS MATERIALIZED (
     SELECT job_id FROM jobs
-    WHERE tenant_id = $1 AND {_DEFERRED}
+    WHERE tenant_id = $1 AND deferred_reason = ANY(CAST($2 AS text[])) AND status = 'pending'
     ORDER BY kind, key FOR UPDATE
 )
-UPDATE jobs SET
-    due_at = CASE WHEN status = 'pending' THEN least(due_at, CAST($3 AS timestamptz))
-        ELSE due_at END,
-    again_due_at = CASE WHEN status = 'running' THEN least(again_due_at, CAST($3 AS timestamptz))
-        ELSE again_due_at END
-WHERE tenant_id = $1 AND job_id IN (SELECT job_id FROM deferred) AND {_DEFERRED}
+UPDATE jobs SET due_at = least(due_at, CAST($3 AS timestamptz))
+WHERE tenant_id = $1 AND job_id IN (SELECT job_id FROM deferred) AND status = 'pending'
 RETURNING pg_notify('{CHANNEL}', '')
 """
-"""Makes the pending jobs due that were put off for one of these reasons, and has running ones look
-again that are put off for any: they may have read what holds no longer. Jobs are locked in the
+"""Makes the pending jobs due that were put off for one of these reasons. Jobs are locked in the
 order in which ORDER locks them."""
+
+_BEGUN = """tenant_id = $1 AND started_at <= CAST($3 AS timestamptz) AND (
+    status = 'running'
+        AND (again_due_at IS NULL OR again_due_at > CAST($3 AS timestamptz))
+    OR status = 'pending' AND deferred_reason = ANY(CAST($2 AS text[]))
+        AND due_at > CAST($3 AS timestamptz))"""
+
+HASTEN_BEGUN = f"""
+WITH begun AS MATERIALIZED (
+    SELECT job_id FROM jobs WHERE {_BEGUN}
+), free AS MATERIALIZED (
+    SELECT job_id FROM jobs WHERE {_BEGUN} FOR UPDATE SKIP LOCKED
+), hastened AS (
+    UPDATE jobs SET
+        due_at = CASE WHEN status = 'pending' THEN CAST($3 AS timestamptz) ELSE due_at END,
+        again_due_at = CASE WHEN status = 'running' THEN CAST($3 AS timestamptz) END
+    WHERE tenant_id = $1 AND job_id IN (SELECT job_id FROM free)
+    RETURNING job_id, CASE WHEN status = 'pending' THEN pg_notify('{CHANNEL}', '') END
+)
+SELECT count(*) FROM begun WHERE job_id NOT IN (SELECT job_id FROM hastened)
+"""
+"""Has runs that began by `$3` look again at once if they are put off, of whatever kind they are and
+for whatever reason, and makes those due that were put off for one of these reasons meanwhile. How
+many of them somebody else changes and are left. It waits for nobody: what ends a run orders other
+jobs before it changes its own row, so there is no order in which to wait for both."""
 
 
 def parameters_of(order: Order, tenant_id: str, job_id: str) -> list[object]:

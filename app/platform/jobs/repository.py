@@ -115,10 +115,7 @@ class JobRepository:
         return list(await self._db.scalars(statement.order_by(Job.due_at).limit(most)))
 
     async def hasten_deferred(self, reasons: Collection[str]) -> None:
-        """Make the pending jobs due that wait for one of these reasons, busy ones too; a running
-        job that is put off is due again at once. One that begins before this is committed may
-        still read what was there before.
-        """
+        """Make the pending jobs due that wait for one of these reasons, busy ones too."""
         driver, now = await driver_of(self._db), await clock_of(self._db)
         await driver.execute(HASTEN_DEFERRED, self._tenant_id, list(reasons), now)
 
