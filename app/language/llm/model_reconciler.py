@@ -298,7 +298,9 @@ def _remainders(
 
     A model that cannot be held to the schema writes it as `content`: it is the first one's.
     """
-    found = {named[0]: Remainder(named[0], entry.content)} if named and entry.content else {}
+    found: dict[str, Remainder] = {}
+    if named and entry.content:
+        found[named[0]] = Remainder(named[0], entry.content, inherits=True)
     for rest in reversed(entry.rests):
         memory_id = known.get(rest.memory.lower())
         if memory_id in named and rest.content:

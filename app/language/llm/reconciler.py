@@ -82,13 +82,15 @@ class Remainder:
     """What else a memory says that a decision ends, and still holds.
 
     Args:
-        attribute: what the remainder gives the value of; None where nobody said so.
+        attribute: what the remainder gives the value of; None where it is the value of nothing.
+        inherits: whether nobody was asked that, and it has the attribute of its memory.
 
     """
 
     memory_id: str
     content: str
     attribute: str | None = None
+    inherits: bool = False
 
 
 @dataclass(frozen=True, slots=True)

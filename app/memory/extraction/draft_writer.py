@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.repository import TenantRepository
 from app.language.llm.extractor import Malformed
-from app.memory.extraction.drafts import STORED, Draft, EmbeddedText
+from app.memory.extraction.drafts import STORED, Draft, DraftRemainder, EmbeddedText
 from app.memory.extraction.related_drafts import with_stored_ids
 from app.memory.extraction.run_state import NeighboursMovedError, RunState
 from app.memory.memories.amendments import end_predecessors, successor, supersede
@@ -139,18 +139,25 @@ class DraftWriter:
                 continue
             old = await self._target(memory_id)
             previous.append(old.content)
-            await self._keep_remainder(old, draft)
+            await self._keep_remainders(old, draft)
             changes = await end_predecessors(self._db, self._memories, old, at)
             changes.append(await supersede(self._db, old, draft.memory_id or "", at))
             await self._note(changes, draft.reason)
         return replace(draft, previous="\n".join(previous) or None)
 
-    async def _keep_remainder(self, old: Memory, draft: Draft) -> None:
-        """Store what else a memory says that ends, if anything, as a memory of its own."""
-        rests = [rest for rest in draft.remainders if rest.memory_id == old.memory_id]
-        if not rests or await self._same_text(draft.owner, rests[0].text) is not None:
+    async def _keep_remainders(self, old: Memory, draft: Draft) -> None:
+        """Store what else a memory says that ends: of several that an earlier statement of the run
+        made one, what each of them says, as a memory of its own.
+        """
+        for rest in draft.remainders:
+            if rest.memory_id == old.memory_id:
+                await self._keep_remainder(old, rest, draft)
+
+    async def _keep_remainder(self, old: Memory, rest: DraftRemainder, draft: Draft) -> None:
+        if await self._same_text(draft.owner, rest.text) is not None:
             return
-        remainder, attribute = rests[0].text, rests[0].attribute or old.attribute
+        remainder = rest.text
+        attribute = old.attribute if rest.inherits else rest.attribute
         # The value of that is the statement's now.
         other = None if attribute == draft.proposed.attribute else attribute
         kept = successor(
@@ -228,7 +235,7 @@ class DraftWriter:
         for memory_id in draft.target_ids:
             row = await self._target(memory_id)
             previous.append(row.content)
-            await self._keep_remainder(row, draft)
+            await self._keep_remainders(row, draft)
             end = max(begins, row.valid_from or begins)
             end = min(row.valid_to or end, end)
             status = "superseded" if end <= self._now else "active"

@@ -32,11 +32,12 @@ class EmbeddedText:
 
 @dataclass(frozen=True, slots=True)
 class DraftRemainder:
-    """What else a memory says that a draft ends, and still holds; and its attribute, if known."""
+    """What else a memory says that a draft ends, and still holds, as `Remainder` has it."""
 
     memory_id: str
     text: EmbeddedText
     attribute: str | None = None
+    inherits: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +144,9 @@ class Draft:
             reason=decision.reason or None,
             new=new,
             remainders=tuple(
-                DraftRemainder(rest.memory_id, EmbeddedText(rest.content), rest.attribute)
+                DraftRemainder(
+                    rest.memory_id, EmbeddedText(rest.content), rest.attribute, rest.inherits
+                )
                 for rest in kept
                 if rest.memory_id in decision.memory_ids
             ),

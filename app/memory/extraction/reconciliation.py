@@ -6,7 +6,7 @@ what was said; rules cost nothing, so each draft is decided about among what bec
 ones.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from app.language.llm.reconciler import (
@@ -25,6 +25,8 @@ from app.memory.extraction.related_drafts import RelatedDrafts, as_it_is_now
 from app.memory.extraction.run_state import RunState
 from app.memory.extraction.snapshot_repository import Neighbours, RunSnapshot
 from app.memory.memories.gate import Gate, Proposal
+
+REFUSED = "the gate refused the reworded text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,18 +139,41 @@ class DraftReconciliation:
         )
 
     def _judged(self, draft: Draft) -> Draft:
-        """With its new words as the gate leaves them; without a change that needs refused ones."""
-        texts = []
-        for words in draft.brought:
-            judged = self._gate.redacted(
-                Proposal(words.text, draft.proposed.confidence, extracted=True)
-            )
-            if self._gate.check(judged):
-                return draft.decided(
-                    ReconcileDecision("ADD", reason="the gate refused the reworded text")
-                )
-            texts.append(EmbeddedText(judged.content, content_hash(judged.content)))
-        return draft.with_brought(iter(texts))
+        """With its new words as the gate leaves them; without a change that needs refused ones,
+        and without an end of memories of which something refused would be lost.
+        """
+        new = None if draft.new is None else self._admitted(draft.new, draft)
+        if new is None and draft.new is not None:
+            return draft.decided(ReconcileDecision("ADD", reason=REFUSED))
+        texts = [(rest, self._admitted(rest.text, draft)) for rest in draft.remainders]
+        lost = {rest.memory_id for rest, text in texts if text is None}
+        kept = (replace(rest, text=text) for rest, text in texts if text is not None)
+        draft = replace(
+            draft, new=new, remainders=tuple(rest for rest in kept if rest.memory_id not in lost)
+        )
+        return _sparing(draft, lost) if lost else draft
+
+    def _admitted(self, words: EmbeddedText, draft: Draft) -> EmbeddedText | None:
+        """Words as the gate leaves them; None where it refuses them."""
+        judged = self._gate.redacted(
+            Proposal(words.text, draft.proposed.confidence, extracted=True)
+        )
+        if self._gate.check(judged):
+            return None
+        return EmbeddedText(judged.content, content_hash(judged.content))
+
+
+def _sparing(draft: Draft, spared: Collection[str]) -> Draft:
+    """Without an end of some of its memories. What it was to replace contradicts it then."""
+    left = tuple(each for each in draft.target_ids if each not in spared)
+    if draft.event == "DELETE":
+        if not left:
+            return draft.decided(ReconcileDecision("NONE", reason=REFUSED))
+        return replace(draft, target_ids=left)
+    against = () if draft.proposed.is_past else (*draft.conflicts, *sorted(spared))
+    if not left:
+        return draft.decided(ReconcileDecision("ADD", reason=REFUSED, conflicts=against))
+    return replace(draft, target_ids=left, conflicts=against)
 
 
 async def _by_rules(

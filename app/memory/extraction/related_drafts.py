@@ -125,8 +125,9 @@ def as_it_is_now(decision: ReconcileDecision, earlier: Mapping[int, Draft]) -> R
     """A decision that was made before the earlier ones were carried out, about what is there now.
 
     What an earlier statement has reworded is meant by its former id, too; what repeats a memory
-    stands for that. Words that were made of another text than the one there now are not used, and
-    what says the same as something that is gone is new.
+    stands for that. New words for a text that is another one now are not used, and what says the
+    same as something that is gone is new. What else a memory says and still holds goes with it:
+    memories that became one may bring several remainders under its id.
 
     Args:
         earlier: drafts before this one, decided, in order.

@@ -11,6 +11,7 @@ from app.identity.tenants.schemas import TenantPatch
 from app.memory.extraction.snapshot_repository import BESIDES
 from tests.support.api import append, every_page, execute, ok, problem, save
 from tests.support.chat_behaviours import (
+    Line,
     by_question,
     cut_off,
     decides,
@@ -1028,6 +1029,93 @@ class TestOneReconciliation:
         kept = {row["content"]: row["attribute"] for row in rows}
         assert kept == {"用户离开了木器厂。": None, **dict(old.values())}
         assert set(await texts(client, status="superseded")) == set(old)
+
+    @pytest.mark.parametrize(
+        ("rest", "attribute"),
+        [
+            ({"rests": [{"content": "The user likes coffee.", "attribute": None}]}, None),
+            ({"content": "The user likes coffee."}, "user.employer"),
+        ],
+    )
+    async def test_the_rest_has_the_attribute_of_what_ends_where_nobody_was_asked(
+        self, client, worker, chat, rest, attribute
+    ):
+        def ended(_: Line, near: list[Line]) -> dict[str, Any]:
+            rests = [one | {"memory": near[0]["id"]} for one in rest.get("rests", [])]
+            return {"event": "SUPERSEDE", "memories": [near[0]["id"]]} | rest | {"rests": rests}
+
+        chat.script(
+            extracts(lambda found: [entry("The user left Siemens.", found[0]["id"])]),
+            decides(ended),
+        )
+        old = "The user works at Siemens and likes coffee."
+        await save(client, old, source="ai", attribute="user.employer")
+        await read(client, "I left Siemens.", REPLY)
+
+        rows = await every_page(client, "/memories", user_id="ana")
+        kept = {row["content"]: row["attribute"] for row in rows}
+        assert kept == {"The user left Siemens.": None, "The user likes coffee.": attribute}
+
+    async def test_all_rests_of_memories_that_became_one_in_the_run_are_kept(
+        self, client, worker, chat
+    ):
+        old = {
+            "The user works at Siemens and likes coffee.": "The user likes coffee.",
+            "The user is a fitter at Siemens and lives in Ulm.": "The user lives in Ulm.",
+        }
+
+        def decided(line: Line, near: list[Line]) -> dict[str, Any]:
+            named = [one for one in near if one["text"] in old]
+            whole = {"memories": [one["id"] for one in named], "content": "Fitter, Ulm, coffee."}
+            if line["text"] == "The user is at Siemens as a fitter.":
+                return {"event": "MERGE"} | whole
+            rests = [
+                {"memory": one["id"], "content": old[one["text"]], "attribute": None}
+                for one in named
+            ]
+            return {"event": "SUPERSEDE"} | whole | {"content": None, "rests": rests}
+
+        chat.script(
+            extracts(
+                lambda found: [
+                    entry("The user is at Siemens as a fitter.", found[0]["id"]),
+                    entry("The user left Siemens.", found[0]["id"]),
+                ]
+            ),
+            decides(decided),
+        )
+        for text in old:
+            await save(client, text, source="ai", on_duplicate="allow")
+        await read(client, "I was at Siemens as a fitter, and left.", REPLY)
+
+        assert set(await texts(client)) == {"The user left Siemens.", *old.values()}
+
+    async def test_a_rest_that_the_gate_refuses_keeps_its_memory_alone(self, client, worker, chat):
+        refused = "The user works at Siemens and has a key."
+        other = "The user is a fitter at Siemens."
+        secret = f"The key is sk-proj-{'a1B2c3D4' * 6}."
+        chat.script(
+            extracts(lambda found: [entry("The user left Siemens.", found[0]["id"])]),
+            decides(
+                lambda _, near: {
+                    "event": "SUPERSEDE",
+                    "memories": [line["id"] for line in near],
+                    "rests": [
+                        {"memory": line["id"], "content": secret, "attribute": None}
+                        for line in near
+                        if line["text"] == refused
+                    ],
+                }
+            ),
+        )
+        for text in (refused, other):
+            await save(client, text, source="ai", on_duplicate="allow")
+        await read(client, "I left Siemens.", REPLY)
+
+        rows = {row["content"]: row for row in await every_page(client, "/memories", user_id="ana")}
+        assert set(rows) == {refused, "The user left Siemens."}
+        assert rows["The user left Siemens."]["conflicts_with"] == [rows[refused]["memory_id"]]
+        assert await texts(client, status="superseded") == [other]
 
     async def test_the_rest_of_what_is_taken_back_is_kept(self, client, worker, chat):
         rest = "Chen Li teaches physics."

@@ -180,7 +180,9 @@ async def test_memories_are_sent_once_and_without_their_ids(
         (
             {"event": "SUPERSEDE", "memories": ["n2", "n1"], "content": "The rest."},
             ReconcileDecision(
-                "SUPERSEDE", (IDS[1], IDS[0]), remainders=(Remainder(IDS[1], "The rest."),)
+                "SUPERSEDE",
+                (IDS[1], IDS[0]),
+                remainders=(Remainder(IDS[1], "The rest.", inherits=True),),
             ),
         ),
         (
