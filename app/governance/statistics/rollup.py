@@ -1,4 +1,6 @@
-"""Counts what is shown later: once for each day that is over, and what is remembered every hour."""
+"""Counts what is shown later: once for each day that is over, and what is remembered every hour,
+or once a day in large tenants.
+"""
 
 from collections import Counter
 from collections.abc import Sequence

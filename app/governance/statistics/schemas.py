@@ -155,5 +155,6 @@ class MemoryStatisticsAnswer(Days):
         "which hourly maintenance makes."
     )
     items: list[MemoryFigures] = Field(
-        description="The last hourly count of each day; no item where there is none."
+        description="The last count of each day, made hourly, or once a day with more than 50,000 "
+        "memories; no item where there is none."
     )

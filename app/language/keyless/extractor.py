@@ -45,7 +45,8 @@ to 0.8 in the labelled set of short messages, 100 were right."""
 
 HANDED_OVER: Final = {"english": 10.0, "chinese": 3.5}
 """How much greater the odds are of one clause that is given alone to be remembered. Chosen on 90
-short sentences that others tried: those worth keeping are from 0.4 on, the others below 0.3."""
+short sentences that others tried. Of what it alone lets in of the held-out half of the labelled set
+of short messages, 41 of 54 English clauses are right, and 17 of 27 Chinese ones."""
 
 LONGEST: Final = 1_000
 """Characters of a clause; a longer one, without a comma, was hardly said, and is not read."""

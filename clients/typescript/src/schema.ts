@@ -8505,7 +8505,7 @@ export interface components {
         MemoryStatisticsAnswer: {
             /**
              * Items
-             * @description The last hourly count of each day; no item where there is none.
+             * @description The last count of each day, made hourly, or once a day with more than 50,000 memories; no item where there is none.
              */
             items: components["schemas"]["MemoryFigures"][];
             /** @description Null for tenants with more than 50,000 memories before their first count, which hourly maintenance makes. */
