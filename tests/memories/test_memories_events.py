@@ -210,7 +210,35 @@ class TestAttribute:
         assert ok(await client.patch(cleared, json={"attribute": "a.b"}))["attribute"] == "a.b"
 
     @pytest.mark.parametrize(
-        "name", ["", "user", "User.home", "1.b", "a..b", "a.b.", "a.B", "用户.名", "a." + "b" * 99]
+        ("given", "name"),
+        [
+            ("User.Home", "user.home"),
+            ("Élodie.job", "élodie.job"),
+            ("jose\u0301.job", "josé.job"),
+            ("\U00020bb7田.job", "\U00020bb7田.job"),
+        ],
+    )
+    async def test_attribute_has_one_form(self, client: AsyncClient, given: str, name: str) -> None:
+        memory = (await save(client, TEA, attribute=given))["memory"]
+        path = f"/memories/{memory['memory_id']}"
+
+        assert memory["attribute"] == name
+        assert ok(await client.patch(path, json={"attribute": "a.b"}))["attribute"] == "a.b"
+        assert ok(await client.patch(path, json={"attribute": given}))["attribute"] == name
+
+    @pytest.mark.parametrize(
+        "name",
+        [
+            "",
+            "user",
+            "1.b",
+            "a..b",
+            "a.b.",
+            "用户.名",
+            "老周。.job",
+            "老\u202e周.job",
+            "a." + "b" * 99,
+        ],
     )
     async def test_invalid_attribute_is_refused(self, client: AsyncClient, name: str) -> None:
         body = {"messages": TEA, "user_id": "ana", "infer": False, "attribute": name}

@@ -22,14 +22,11 @@ from app.language.llm.extractor import (
     Proposed,
     Scope,
 )
+from app.language.text.attribute_names import mended_attribute
 
 # As if the model had hesitated: it fails the gate.
 _NO_CONFIDENCE: Final = 0.5
 
-# A subject in any script, and a property: 老周.occupation.
-_ATTRIBUTE: Final = re.compile(r"[^\W\d_]\w*(?:\.\w+)*\.[a-z][a-z0-9_]*")
-_LONGEST_ATTRIBUTE: Final = 100
-_NO_WORD: Final = re.compile(r"[^\w.]+")
 _YEAR_OR_MONTH: Final = re.compile(r"\d{4}(?:-\d{2})?")
 
 # What an id may look like (values/fields.py); what does not could be a sentence, and would be
@@ -96,10 +93,7 @@ def _type(value: Any) -> str:
 
 def attribute_name(value: Any) -> str | None:
     """`subject.property` in one form; None for what is no such name."""
-    if not isinstance(value, str) or len(value) > _LONGEST_ATTRIBUTE:
-        return None
-    name = _NO_WORD.sub("_", value.strip().lower()).replace("._", ".")
-    return name if _ATTRIBUTE.fullmatch(name) else None
+    return mended_attribute(value) if isinstance(value, str) else None
 
 
 def _moment(value: Any) -> datetime | None:

@@ -3,6 +3,7 @@
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import (
+    AfterValidator,
     AliasChoices,
     AwareDatetime,
     BeforeValidator,
@@ -17,6 +18,7 @@ from pydantic import (
 from app.conversation.messages.capture import said_text
 from app.conversation.messages.schemas import RequestWarning
 from app.language.llm.content_parts import placeholders
+from app.language.text.attribute_names import LONGEST, WANTED, checked_attribute
 from app.platform.values.fields import (
     METADATA_BYTES,
     TEXT_OR_PARTS,
@@ -66,15 +68,13 @@ Confidence = Annotated[float, Field(ge=0.0, le=1.0), BeforeValidator(_number)]
 ShortText = Annotated[str, StringConstraints(min_length=1, max_length=255), Storable]
 Attribute = Annotated[
     str,
-    # The subject may be a name in any script.
-    StringConstraints(
-        pattern=r"^[a-z\u0080-\uFFFF][a-z0-9_\u0080-\uFFFF]*"
-        r"(\.[a-z0-9_\u0080-\uFFFF]+)*\.[a-z0-9_]+$",
-        max_length=100,
-    ),
+    StringConstraints(max_length=LONGEST),
+    AfterValidator(checked_attribute),
     Field(
-        description="What it gives the value of, where only one value can hold.",
+        description="What it gives the value of, where only one value can hold, as "
+        f"{WANTED}. Read in NFC and lower case.",
         examples=["user.residence"],
+        json_schema_extra={"pattern": r"\.[A-Za-z0-9_]+$"},
     ),
 ]
 Evidence = Annotated[

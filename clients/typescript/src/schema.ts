@@ -7853,7 +7853,7 @@ export interface components {
             agent_id?: string | null;
             /**
              * Attribute
-             * @description What it gives the value of, where only one value can hold.
+             * @description What it gives the value of, where only one value can hold, as subject.property: letters, digits and _, the subject in any script with a letter first and more parts after a dot if it needs them, the property in ASCII. Read in NFC and lower case.
              */
             attribute?: string | null;
             /**
