@@ -1135,6 +1135,24 @@ class TestOneReconciliation:
 
         assert await texts(client) == [rest]
 
+    async def test_nothing_is_taken_back_whose_rest_the_gate_refuses(self, client, worker, chat):
+        old = "The user is with Chen Li, whose key is secret."
+        secret = f"The key is sk-proj-{'a1B2c3D4' * 6}."
+        chat.script(
+            extracts(
+                lambda found: [
+                    entry("The user is with Chen Li no more.", found[0]["id"], retracts=True)
+                ]
+            ),
+            decides(
+                lambda _, near: {"event": "DELETE", "memories": [near[0]["id"]], "content": secret}
+            ),
+        )
+        await save(client, old, source="ai")
+        await read(client, "Forget that I am with anybody.", REPLY)
+
+        assert await texts(client) == [old]
+
     async def test_what_begins_later_ends_nothing_today(self, client, worker, chat):
         first = (datetime.now(UTC) + timedelta(days=7)).date()
         begins, last = first.isoformat(), (first - timedelta(days=1)).isoformat()
