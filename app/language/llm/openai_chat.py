@@ -12,7 +12,7 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Final
 
 from app.language.llm.chat import ChatAnswer, JsonSchema, Opening
-from app.language.llm.errors import AnswerFault, ModelUnavailableError
+from app.language.llm.errors import AnswerFault, FailureReason, ModelUnavailableError
 from app.language.llm.extractor import ModelUse
 from app.language.llm.json_answers import read_answer
 from app.language.llm.openai_client import failure_of, refusal_in, within_timeout, words_of
@@ -67,8 +67,8 @@ class OpenAIChat:
     def model(self) -> str:
         return self._model
 
-    async def responds(self, within: timedelta) -> bool:
-        """Whether the endpoint answers anything at all in that time, if only with an error.
+    async def silence(self, within: timedelta) -> FailureReason | None:
+        """Why the endpoint answers nothing in that time; None when it does, if only with an error.
 
         It is asked for its models, which costs nothing and does not wait behind other answers.
         """
@@ -78,11 +78,13 @@ class OpenAIChat:
         try:
             async with asyncio.timeout(within.total_seconds()):
                 await client.models.with_raw_response.list()
-        except (openai.APIConnectionError, TimeoutError):
-            return False
+        except TimeoutError:
+            return "timeout"
+        except openai.APIConnectionError as error:
+            return failure_of(error).reason
         except openai.OpenAIError:
-            return True
-        return True
+            return None
+        return None
 
     async def answer(
         self,

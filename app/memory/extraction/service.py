@@ -13,13 +13,13 @@ from app.conversation.sessions.repository import SessionRepository, refuse_disab
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
 from app.identity.users.repository import UserRepository
-from app.language.llm.errors import ModelUnavailableError
+from app.language.llm.errors import FailureReason, ModelUnavailableError
 from app.language.llm.model_catalogue import ExtractionModel, ModelCatalogue
 from app.memory.extraction.errors import ExtractionLimitError
 from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.run_policy import RunLimits, model_for
 from app.memory.extraction.schemas import ExtractAnswer, ExtractRequest, RunQuery, RunRead
-from app.memory.extraction.waited_jobs import failure_of, is_deferred_beyond
+from app.memory.extraction.waited_jobs import failure_of, is_deferred_beyond, retry_after
 from app.platform.jobs.models import Job
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.pagination import Page, decode_time, page
@@ -36,11 +36,15 @@ SOON = timedelta(seconds=2)
 TOLD_SECONDS = 5.0
 """A failure after which the job is tried again soon is not told within the first seconds."""
 
-PATIENCE = timedelta(seconds=6)
-"""How long an endpoint is waited for before it is asked whether it answers at all."""
+PATIENCE = timedelta(seconds=3)
+"""How long an endpoint is waited for before it is asked whether it answers at all; after an answer
+twice as long."""
 
 LONGEST_SILENCE = timedelta(seconds=3)
 """How long it may take to say so."""
+
+SILENCES = 2
+"""In a row, after which it counts as silent; all that takes less than ten seconds."""
 
 
 class ExtractionService:
@@ -82,7 +86,7 @@ class ExtractionService:
             MemoryDisabledError, MemoryPausedError, DisabledError: memory is switched off.
             ModelUnavailableError, EmbeddingUnavailableError: with `wait`, the run failed, or the
                 endpoint answers nothing at all; the job is still ordered and tries again, and
-                nothing is lost. `Retry-After` says when, where a run failed.
+                nothing is lost. `Retry-After` says when, where that is known.
 
         """
         self._work.refuse_disabled()
@@ -156,6 +160,7 @@ class ExtractionService:
 
         """
         pause = FIRST_LOOK_SECONDS
+        silences: list[FailureReason] = []
         loop = asyncio.get_running_loop()
         begun = loop.time()
         end = begun + LONGEST_WAIT_SECONDS
@@ -181,9 +186,15 @@ class ExtractionService:
             hopeless = job.status in OVER or is_deferred_beyond(job, now + left)
             if hopeless or left <= timedelta(0):
                 return answer, 202
+            if len(silences) == SILENCES:
+                # Only now: the run might have ended while the endpoint was asked.
+                raise _silent(silences[-1], job, now)
             if loop.time() >= patient_until:
-                await _refuse_silence(model)
-                patient_until = loop.time() + self._patience
+                silence = await _silence(model)
+                if silence is None:
+                    silences, patient_until = [], loop.time() + 2 * self._patience
+                else:
+                    silences, pause = [*silences, silence], FIRST_LOOK_SECONDS
 
     async def runs(self, principal: Principal, query: RunQuery) -> Page[RunRead]:
         """The log of runs, newest first."""
@@ -208,15 +219,20 @@ class ExtractionService:
             return RunRead.model_validate(found)
 
 
-async def _refuse_silence(model: ExtractionModel) -> None:
+async def _silence(model: ExtractionModel) -> FailureReason | None:
     """Tell an endpoint that hangs from a model that is slow, which is worth waiting for.
 
-    Raises:
-        ModelUnavailableError: the endpoint answers nothing.
+    Returns:
+        Why the endpoint answers nothing; None when it does.
 
     """
-    if model.chat is not None and not await model.chat.responds(LONGEST_SILENCE):
-        raise ModelUnavailableError("timeout")
+    return None if model.chat is None else await model.chat.silence(LONGEST_SILENCE)
+
+
+def _silent(reason: FailureReason, job: Job, now: datetime) -> ModelUnavailableError:
+    error = ModelUnavailableError(reason)
+    error.headers = retry_after(job, now) or error.headers
+    return error
 
 
 def _answer(session: Session, job: Job | None, target: int) -> ExtractAnswer:

@@ -32,9 +32,15 @@ def failure_of(job: Job, now: datetime, soon: datetime | None) -> DomainError | 
     if failure is None or failure.code != job.error_code:
         return None
     if deferred:
-        seconds = max(math.ceil((job.due_at - now).total_seconds()), 1)
-        failure.headers = {"Retry-After": str(seconds)}
+        failure.headers = retry_after(job, now)
     return failure
+
+
+def retry_after(job: Job, now: datetime) -> dict[str, str]:
+    """The header that says when the job is tried again, where that is known."""
+    if not _is_deferred(job):
+        return {}
+    return {"Retry-After": str(max(math.ceil((job.due_at - now).total_seconds()), 1))}
 
 
 def _is_deferred(job: Job) -> bool:

@@ -576,20 +576,22 @@ async def test_a_call_that_is_given_up_leaves_nothing(server: OpenAIServer, chat
     assert (await ask(chat)).use.calls == 1
 
 
-class TestResponds:
+class TestSilence:
     async def test_error_is_an_answer_too(self, chat: OpenAIChat):
         """The scripted server knows no list of models."""
-        assert await chat.responds(timedelta(seconds=PATIENCE))
+        assert await chat.silence(timedelta(seconds=PATIENCE)) is None
 
-    async def test_silence_is_none(self):
+    async def test_no_answer_in_time(self):
         async with (
             silent_server() as base_url,
             AsyncOpenAI(api_key="none", base_url=base_url, timeout=PATIENCE) as client,
         ):
-            assert not await OpenAIChat(client, MODEL).responds(timedelta(milliseconds=50))
+            reason = await OpenAIChat(client, MODEL).silence(timedelta(milliseconds=50))
+        assert reason == "timeout"
 
-    async def test_refused_connection_is_none(self):
+    async def test_refused_connection(self):
         async with silent_server() as base_url:
             pass
         async with AsyncOpenAI(api_key="none", base_url=base_url, timeout=PATIENCE) as client:
-            assert not await OpenAIChat(client, MODEL).responds(timedelta(seconds=PATIENCE))
+            reason = await OpenAIChat(client, MODEL).silence(timedelta(seconds=PATIENCE))
+        assert reason == "connection"
