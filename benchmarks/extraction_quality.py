@@ -42,6 +42,8 @@ class Judged:
 
 def judged_marked(message: Marked) -> Judged:
     said = _turn("said", "user", message.text)
+    if message.among_people:
+        said = replace(said, name="speaker")
     turns = [said] if message.before is None else [_before(message, message.before), said]
     proposals = propose(ExtractionRequest(turns))
     found = sum(any(covers(one.content, quote) for one in proposals) for quote in message.quotes)

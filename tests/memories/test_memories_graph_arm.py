@@ -53,7 +53,7 @@ async def test_named_entity_brings_its_memories_and_neighbours(
     ("said", "stated"),
     [
         ("我朋友李明在北京大学读书。", ["ana friend_of 李明", "李明 studies_at 北京大学"]),
-        ("Tom works at Siemens.", ["Tom works_at Siemens"]),
+        ("My friend Tom works at Siemens.", ["Tom works_at Siemens", "ana friend_of Tom"]),
         ("张三在字节跳动工作吗？", []),
         ("Maybe Tom works at Siemens.", []),
     ],

@@ -44,7 +44,7 @@ class TestReadForMemories:
     async def test_words_beside_an_image_are_remembered_and_nothing_else(
         self, client: AsyncClient, runtime: Runtime, dsn: str
     ) -> None:
-        shouted = f"I work in Bonn. ![me](data:image/png;base64,{PNG})"
+        shouted = f"I have worked in Bonn since 2019. ![me](data:image/png;base64,{PNG})"
         await append(client, "s1", with_parts(MUNICH, PICTURE, DOG), said("assistant", "I see."))
         await append(client, "s1", shouted, said("assistant", "Good."))
 

@@ -39,9 +39,10 @@ further ones that were judged (benchmarks/results/extraction_judged.md)."""
 AMONG_PEOPLE: Final = 0.7
 """The floor of English where several people talk, by their names: what they tell is less sure."""
 
-WHOLE: Final = {"english": 2.0, "chinese": 1.0}
-"""How much greater the odds are of a clause that is most of a message: of 124 English ones with 0.6
-to 0.8 in the labelled set of short messages, 100 were right."""
+WHOLE: Final = {"english": 4.0, "chinese": 1.0}
+"""How much greater the odds are of a clause that is most of a message ("I love hiking."). On
+the held-out half of the labelled set of short messages English recall is 0.74 with 4 and 0.59 with
+2, at a precision of 0.89 and 0.91; the messages of public data sets show no difference."""
 
 HANDED_OVER: Final = {"english": 10.0, "chinese": 3.5}
 """How much greater the odds are of one clause that is given alone to be remembered. Chosen on 90

@@ -206,12 +206,17 @@ def handed_over(*said: str) -> list[str]:
     return [each.content for each in propose(request)]
 
 
-@pytest.mark.parametrize(
-    "text", ["I'm diabetic.", "I am allergic to peanuts.", "I'm left-handed.", "我家有一只狗。"]
-)
+@pytest.mark.parametrize("text", ["I'm diabetic.", "I'm a nurse.", "我家有一只狗。"])
 def test_one_plain_statement_that_is_handed_over_is_more_likely_meant_to_be_kept(text: str):
     assert read(text) == []
     assert handed_over(text) == [text.rstrip("。")]
+
+
+@pytest.mark.parametrize(
+    "text", ["I love hiking.", "I am allergic to peanuts.", "My wife is a doctor.", "I prefer tea."]
+)
+def test_a_plain_statement_that_is_the_whole_message_is_kept(text: str):
+    assert [each.content for each in read(text)] == [text]
 
 
 @pytest.mark.parametrize(
