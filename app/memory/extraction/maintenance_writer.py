@@ -100,7 +100,7 @@ class MaintenanceWriter:
         unchanged.sort(key=_said_at)
         told = [message for row in unchanged for message in row.evidence]
         said = [row.said_at for row in unchanged if row.said_at]
-        periods = [row.expected_valid_days for row in unchanged if row.expected_valid_days]
+        periods = [row.expected_valid_days for row in unchanged]
         whole = replace(
             merge,
             owner=_common_owner(merge.owner, unchanged),
@@ -109,7 +109,8 @@ class MaintenanceWriter:
                 merge.proposed,
                 valid_from=_said_at(unchanged[-1]),
                 said_at=max(said, default=None),
-                expected_valid_days=min(periods, default=None),
+                # What lasts in one of them lasts in the whole.
+                expected_valid_days=None if None in periods else min(filter(None, periods)),
             ),
             base={"metadata_": _common_metadata(unchanged)},
         )

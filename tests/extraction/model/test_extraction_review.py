@@ -607,6 +607,15 @@ class TestMerges:
         rows = await every_page(ana, "/memories/decisions", extraction_id=run["extraction_id"])
         assert [one["event"] for one in rows if one["memory_id"] == row["memory_id"]] == ["MERGE"]
 
+    async def test_what_lasts_in_a_source_lasts_in_the_whole(self, ana, chat):
+        ids = await own(ana, 8, days=50, memory_type="fact")
+        await age(ana, ids[:1], 30, expected_valid_days=60)
+        chat.otherwise = self.merging()
+
+        await infer(ana)
+
+        assert (await self.one(ana))["expected_valid_days"] is None
+
     async def test_before_it_the_sources_held(self, ana, chat):
         await own(ana, 8, days=50)
         chat.otherwise = self.merging()
