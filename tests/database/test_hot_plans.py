@@ -22,21 +22,13 @@ from app.platform.jobs.orders import Order
 from app.settings import Settings
 from tests.support.api import execute
 from tests.support.patience import PATIENCE
-from tests.support.plans import Crowd, generic_plans, new_crowd, nodes, vacuumed
+from tests.support.plans import PEOPLE, Crowd, generic_plans, new_crowd, nodes, vacuumed
 
 MODEL: Final = "wordllama/l2_supercat:256"
 MEMORIES: Final = 20
 """Of each user."""
 
-CROWD: Final = """
-WITH homes AS (
-    INSERT INTO agents (tenant_id, agent_id, agent_name)
-    SELECT $1, 'agent' || n, 'A' FROM generate_series(1, 20) AS n RETURNING agent_id
-), crowd AS (
-    INSERT INTO users (tenant_id, user_id, agent_id)
-    SELECT $1, agent_id || '-user' || n, agent_id FROM homes, generate_series(1, 10) AS n
-    RETURNING user_id, agent_id
-), talks AS (
+CROWD: Final = f"""{PEOPLE}, talks AS (
     INSERT INTO sessions (tenant_id, session_id, user_id, agent_id, last_sequence_no)
     SELECT $1, user_id || '-talk' || n, user_id, agent_id, 20
     FROM crowd, generate_series(1, 2) AS n RETURNING session_id, user_id, agent_id

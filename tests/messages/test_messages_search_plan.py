@@ -22,7 +22,7 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime
 from app.settings import Settings
 from tests.support.api import append, execute
-from tests.support.plans import Crowd, literal, new_crowd, nodes, plan_of
+from tests.support.plans import PEOPLE, Crowd, literal, new_crowd, nodes, plan_of
 from tests.support.recall import recalled
 from tests.support.service import client_of, tapped
 from tests.support.tenants import Caller
@@ -30,15 +30,7 @@ from tests.support.tenants import Caller
 MODEL = "wordllama/l2_supercat:256"
 MOMENT = datetime(2020, 1, 1, tzinfo=UTC)
 
-CROWD = """
-WITH homes AS (
-    INSERT INTO agents (tenant_id, agent_id, agent_name)
-    SELECT $1, 'agent' || n, 'A' FROM generate_series(1, 20) AS n RETURNING agent_id
-), crowd AS (
-    INSERT INTO users (tenant_id, user_id, agent_id)
-    SELECT $1, agent_id || '-user' || n, agent_id FROM homes, generate_series(1, 10) AS n
-    RETURNING user_id, agent_id
-), talks AS (
+CROWD = f"""{PEOPLE}, talks AS (
     INSERT INTO sessions (tenant_id, session_id, user_id, agent_id)
     SELECT $1, user_id || '-talk' || n, user_id, agent_id FROM crowd, generate_series(1, 2) AS n
     RETURNING session_id, user_id, agent_id
@@ -46,7 +38,7 @@ WITH homes AS (
 INSERT INTO messages (tenant_id, message_id, session_id, user_id, agent_id, role, content,
     sequence_no, terms, term_count, analyser, embedding, embedding_model)
 SELECT $1, session_id || '/' || n, session_id, user_id, agent_id, 'user', 'x', n,
-    '{1:1}/1000000000', 1, 1,
+    '{{1:1}}/1000000000', 1, 1,
     array_fill(0.0625::float4, ARRAY[256])::vector, 'wordllama/l2_supercat:256'
 FROM talks, generate_series(1, 20) AS n
 """

@@ -23,6 +23,17 @@ from tests.support.databases import migrated_database, served
 from tests.support.patience import PATIENCE
 from tests.support.tenants import make_tenant
 
+PEOPLE = """
+WITH homes AS (
+    INSERT INTO agents (tenant_id, agent_id, agent_name)
+    SELECT $1, 'agent' || n, 'A' FROM generate_series(1, 20) AS n RETURNING agent_id
+), crowd AS (
+    INSERT INTO users (tenant_id, user_id, agent_id)
+    SELECT $1, agent_id || '-user' || n, agent_id FROM homes, generate_series(1, 10) AS n
+    RETURNING user_id, agent_id
+)"""
+"""The beginning of a statement: 200 users of 20 agents of the tenant $1, as `crowd`."""
+
 
 @dataclass(frozen=True)
 class Crowd:

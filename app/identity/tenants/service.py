@@ -37,7 +37,7 @@ from app.identity.tenants.schemas import (
 from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.platform.database.base import new_id
 from app.platform.database.engine import enter_tenant
-from app.platform.jobs.hastening import hasten_begun
+from app.platform.jobs.begun_jobs import hasten_begun
 from app.platform.jobs.repository import JobRepository
 from app.platform.plugins.runner import Processors
 from app.platform.values.pagination import Page, decode_time, page

@@ -27,7 +27,7 @@ from tests.support.chat_behaviours import (
     system_of,
     writes,
 )
-from tests.support.openai_server import refusal
+from tests.support.openai_server import Behaviour, refusal
 from tests.support.patience import PATIENCE
 from tests.support.tenants import tenants
 from tests.support.working import extracted, make_due, over
@@ -53,6 +53,22 @@ async def texts(client: AsyncClient, **params) -> list[str]:
 async def read(client: AsyncClient, *messages, session_id: str = "talk") -> dict:
     await append(client, session_id, *messages)
     return await extracted(client, session_id)
+
+
+def ends(rests: dict[str, tuple[str, str | None]]) -> Behaviour:
+    """Ends every memory it is shown; of some, by their text, words and their attribute stay."""
+    return decides(
+        lambda _, near: {
+            "event": "SUPERSEDE",
+            "memories": [line["id"] for line in near],
+            "rests": [
+                {"memory": line["id"], "content": content, "attribute": attribute}
+                for line in near
+                if line["text"] in rests
+                for content, attribute in [rests[line["text"]]]
+            ],
+        }
+    )
 
 
 class TestGoodAnswers:
@@ -1009,17 +1025,7 @@ class TestOneReconciliation:
         }
         chat.script(
             extracts(lambda found: [entry("用户离开了木器厂。", found[0]["id"])]),
-            decides(
-                lambda _, near: {
-                    "event": "SUPERSEDE",
-                    "memories": [line["id"] for line in near],
-                    "rests": [
-                        {"memory": line["id"], "content": rest, "attribute": attribute}
-                        for line in near
-                        for rest, attribute in [old[line["text"]]]
-                    ],
-                }
-            ),
+            ends(old),
         )
         for text in old:
             await save(client, text, source="ai", on_duplicate="allow")
@@ -1096,17 +1102,7 @@ class TestOneReconciliation:
         secret = f"The key is sk-proj-{'a1B2c3D4' * 6}."
         chat.script(
             extracts(lambda found: [entry("The user left Siemens.", found[0]["id"])]),
-            decides(
-                lambda _, near: {
-                    "event": "SUPERSEDE",
-                    "memories": [line["id"] for line in near],
-                    "rests": [
-                        {"memory": line["id"], "content": secret, "attribute": None}
-                        for line in near
-                        if line["text"] == refused
-                    ],
-                }
-            ),
+            ends({refused: (secret, None)}),
         )
         for text in (refused, other):
             await save(client, text, source="ai", on_duplicate="allow")
