@@ -31,7 +31,7 @@ from app.language.llm.openai_client import LONGEST_WAIT
 from app.language.llm.reranker import Reranker
 from app.language.llm.reranker_catalogue import connect_reranker
 from app.language.ranking.boosts import Boosts, InvalidWeightsError, parsed_weights
-from app.language.text.stop_words import StopWords, stop_words
+from app.language.text.sensitive import StopWords, stop_words
 from app.memory.memories.gate import Gate
 from app.memory.memories.ranking import SCOPES, RankWeights, ScopeWeights
 from app.memory.memories.save_service import SaveRules

@@ -42,7 +42,7 @@ from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.language.llm.model_catalogue import ModelCatalogue, ProfilerCatalogue, SummariserCatalogue
 from app.language.llm.reranker import Reranker
 from app.language.llm.tokens import TokenCounter, open_counter
-from app.language.text.tables import load_tables
+from app.language.text.offload import load_tables
 from app.memory.memories.large_buckets import LargeBuckets
 from app.memory.memories.save_service import SaveRules
 from app.memory.memories.search_service import SearchRanks

@@ -21,7 +21,7 @@ from typing_extensions import override
 
 from app.errors import ConfigurationError
 from app.language.llm.wordllama_embedder import WordLlamaEmbedder
-from app.language.text.tables import load_tables
+from app.language.text.offload import load_tables
 from app.main import create_app
 from app.platform.http.connections import ConnectionLimits, Connections
 from app.platform.jobs.worker import Worker

@@ -23,7 +23,7 @@ from pgvector.asyncpg import register_vector
 from rich.progress import Progress
 
 from app.evaluation.locomo_dataset import read_locomo
-from app.language.ranking.bm25 import K1, B
+from app.language.ranking.packing import K1, B
 from app.language.text.terms import terms
 from app.platform.database.engine import Database, open_database
 from app.platform.database.roles import APP, OWNER, TENANT_SETTING, tenant_policies

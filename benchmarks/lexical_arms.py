@@ -14,8 +14,16 @@ import numpy as np
 from pgvector import SparseVector
 from typing_extensions import override
 
-from app.language.ranking.bm25 import K1, B, bm25, rarity
-from app.language.ranking.packing import DIMENSION, frequencies, packed_query, stored_terms
+from app.language.ranking.packing import (
+    DIMENSION,
+    K1,
+    B,
+    bm25,
+    frequencies,
+    packed_query,
+    rarity,
+    stored_terms,
+)
 from app.language.ranking.records import (
     Column,
     SearchStatement,

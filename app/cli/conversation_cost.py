@@ -19,7 +19,7 @@ from app.language.llm.extractor import ConversationTurn, ExtractionRequest, Mode
 from app.language.llm.model_extractor import ModelExtractor
 from app.language.llm.prompt_lines import MOST_KNOWN
 from app.language.llm.tokens import TokenCounter, message_tokens
-from app.language.text.acknowledgements import is_trivial
+from app.language.text.traits import is_trivial
 from app.memory.extraction.session_reader import CONTEXT, fitting, turns_of
 from app.memory.extraction.snapshot_repository import BESIDES
 from app.prompting.compaction.eviction import MOST_MESSAGES

@@ -4,7 +4,7 @@ from itertools import pairwise
 from types import SimpleNamespace
 
 from app.conversation.sessions.policy import WindowPolicy
-from app.language.text.word_limit import word_count
+from app.language.text.pieces import word_count
 from tests.support.api import append, every_page
 from tests.support.conversations import compact, policy, turns, window
 

@@ -7,7 +7,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.language.text.calendar_words import written_day
+from app.language.text.periods import written_day
 from app.memory.memories.validity_sql import ENDED_DAYS
 from app.runtime import Runtime
 from tests.support.api import append, execute, listed, ok, save, search

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 from httpx import AsyncClient
 
-from app.language.parsing.errors import ParseError
+from app.language.parsing.documents import ParseError
 from app.language.parsing.parser_pool import ParserPool
 from app.platform.embedded.server import EmbeddedPostgres
 from app.platform.jobs.worker import Worker, WorkerLimits

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.text.stop_words import stop_words
+from app.language.text.sensitive import stop_words
 from app.memory.memories.gate import Gate, Proposal
 
 SECRET = "AKIAIOSFODNN7EXAMPLE"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.text.acknowledgements import LONGEST, is_trivial
+from app.language.text.traits import LONGEST, is_trivial
 
 TRIVIAL = [
     "ok", "OK!", "Okay.", "okkkk", "k", "thanks", "Thanks!!!", "THANK YOU",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.language.text.attribute_names import checked_attribute, mended_attribute
+from app.language.text.names import checked_attribute, mended_attribute
 
 JOSE = "jose\u0301.job"
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.language.text import secret_patterns
 from app.language.text.injections import RULES, _whole
-from app.language.text.needed_parts import PatternIndex, needed_parts
+from app.language.text.lazy_pattern import PatternIndex, needed_parts
 
 RULE_PATTERNS = [_whole(pattern) for _, patterns in RULES for pattern in patterns]
 FORMATS = [re.compile(one.pattern, one.flags) for _, one in secret_patterns.formats()]

@@ -4,8 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.text.pieces import MOST_ALONE, MOST_WORDS, parts_within, piece_ends, piece_texts
-from app.language.text.word_limit import word_count
+from app.language.text.pieces import (
+    MOST_ALONE,
+    MOST_WORDS,
+    parts_within,
+    piece_ends,
+    piece_texts,
+    word_count,
+)
 
 SENTENCE = "We talked about the move to Munich and the rent. "
 PARTS = [

@@ -1,6 +1,6 @@
 import pytest
 
-from app.language.text.stop_words import stop_words
+from app.language.text.sensitive import stop_words
 
 FOUND = stop_words(["Password", "项目代号", "  ", "c++"])
 

@@ -13,9 +13,9 @@ from itertools import pairwise
 from typing import Any, Final, Literal
 
 from app.language.llm.content_parts import BASE64, placeholders, read_part, without_data_urls
-from app.language.text.acknowledgements import is_trivial
 from app.language.text.pieces import parts_within
 from app.language.text.signals import confirms, find_signals
+from app.language.text.traits import is_trivial
 from app.language.text.uploads import strip_blocks
 from app.platform.values.fields import in_utc
 

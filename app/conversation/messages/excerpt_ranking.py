@@ -16,18 +16,18 @@ import numpy as np
 import numpy.typing as npt
 
 from app.conversation.messages.excerpts import FoundMessage, FoundPiece
-from app.language.ranking.bm25 import Floats, bm25, rarity
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.features import (
     Features,
+    SessionIndex,
     bucket_statistics,
     features_of,
     term_counts,
 )
 from app.language.ranking.fusion import Fused, fuse
+from app.language.ranking.packing import Floats, bm25, rarity
 from app.language.ranking.query import ParsedQuery, QueryTraits
 from app.language.ranking.records import Records
-from app.language.ranking.session_index import SessionIndex
 from app.language.text.conversation_questions import states_wish
 
 WHOLE: Final = 0.5

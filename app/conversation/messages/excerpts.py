@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 
-from app.language.text.word_limit import ELLIPSIS
+from app.language.text.pieces import ELLIPSIS
 
 
 @dataclass

@@ -20,7 +20,7 @@ from app.conversation.sessions.jobs import Debounce
 from app.conversation.sessions.models import SessionRow
 from app.conversation.sessions.repository import SessionRepository
 from app.identity.tenants.access import Access
-from app.language.text.stop_words import NO_STOP_WORDS, StopWords
+from app.language.text.sensitive import NO_STOP_WORDS, StopWords
 from app.platform.jobs.orders import Order, Scheduled
 from app.platform.jobs.repository import JobRepository
 

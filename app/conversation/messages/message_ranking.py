@@ -20,10 +20,10 @@ from app.conversation.messages.excerpt_ranking import (
 )
 from app.conversation.messages.excerpts import FoundPiece
 from app.language.llm.tokens import TokenCounter, fitting
-from app.language.ranking.bm25 import Floats
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.features import Features, bucket_statistics, coverage, features_of
 from app.language.ranking.fusion import Fused, best_rows, fuse
+from app.language.ranking.packing import Floats
 from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import EPOCH_2000, Records
 from app.platform.values.fields import in_utc

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from app.conversation.messages.schemas import MessageRead
-from app.language.ranking.schemas import BoostWeights, Mode, Query
+from app.language.ranking.boosts import BoostWeights, Mode, Query
 from app.platform.values.fields import OwnId, ReadSchema, Schema, Storable, Timestamp, example
 from app.platform.values.pagination import CursorText, MaxTokens
 

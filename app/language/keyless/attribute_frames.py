@@ -9,9 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from app.language.text.calendar_words import MONTHS, SEASONS, WEEKDAYS, either
 from app.language.text.distinction_words import NUMBER_WORDS
 from app.language.text.lazy_pattern import lazy_pattern
+from app.language.text.periods import MONTHS, SEASONS, WEEKDAYS, either
 
 
 @dataclass(frozen=True, slots=True)

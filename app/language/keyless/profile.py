@@ -22,12 +22,12 @@ from app.language.llm.profiler import (
     Slot,
     SlotValue,
 )
-from app.language.text.calendar_words import written_day
 from app.language.text.normal_forms import has_cjk
 from app.language.text.offload import read_text
+from app.language.text.periods import written_day
+from app.language.text.pieces import ended, sentences
 from app.language.text.terms import terms
 from app.language.text.time_expressions import find_dates
-from app.language.text.word_limit import ended, sentences
 
 RECENT: Final = timedelta(days=90)
 EARLIER: Final = timedelta(days=365)

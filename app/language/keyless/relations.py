@@ -16,10 +16,10 @@ from typing import Final
 from app.language.keyless.attributes import attributes_of
 from app.language.keyless.endings import endings_in
 from app.language.llm.extractor import MOST_RELATIONS, SPEAKER, ProposedRelation
-from app.language.text.calendar_words import MONTHS, WEEKDAYS
 from app.language.text.function_words import ENGLISH, STOP_WORDS
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import has_cjk, simplify
+from app.language.text.periods import MONTHS, WEEKDAYS
 
 LONGEST: Final = 400
 """Characters of a statement that is read."""

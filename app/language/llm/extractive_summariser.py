@@ -15,11 +15,11 @@ from typing import Final
 import numpy as np
 
 from app.language.llm.summariser import Summary, SummaryLine, SummaryRequest
-from app.language.llm.tool_call_digest import digest_of, joined, read_digest
-from app.language.text.acknowledgements import is_trivial
+from app.language.llm.tool_call import digest_of, joined, read_digest
 from app.language.text.offload import read_text
+from app.language.text.pieces import cut_at_sentence, mostly_characters, sentences, word_count
 from app.language.text.terms import terms
-from app.language.text.word_limit import cut_at_sentence, mostly_characters, sentences, word_count
+from app.language.text.traits import is_trivial
 
 MOST: Final = 600
 """How many sentences are compared, 60 ms of work; of more the newest count, one per message

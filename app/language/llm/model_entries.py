@@ -22,7 +22,7 @@ from app.language.llm.extractor import (
     Proposed,
     Scope,
 )
-from app.language.text.attribute_names import mended_attribute
+from app.language.text.names import mended_attribute
 
 # As if the model had hesitated: it fails the gate.
 _NO_CONFIDENCE: Final = 0.5

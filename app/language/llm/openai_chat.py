@@ -16,8 +16,15 @@ from app.language.llm.errors import AnswerFault, FailureReason, ModelUnavailable
 from app.language.llm.extractor import ModelUse
 from app.language.llm.json_answers import read_answer
 from app.language.llm.openai_client import failure_of, refusal_in, within_timeout, words_of
-from app.language.llm.openai_completion import Completion, read_completion
-from app.language.llm.openai_dialect import ChatQuestion, Dialect, Limit, about_limit, about_roles
+from app.language.llm.openai_dialect import (
+    ChatQuestion,
+    Completion,
+    Dialect,
+    Limit,
+    about_limit,
+    about_roles,
+    read_completion,
+)
 from app.platform.observability.spans import model_call
 
 if TYPE_CHECKING:

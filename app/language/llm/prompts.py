@@ -8,7 +8,7 @@ which is stored with each run.
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from app.language.llm.answer_form import described
+from app.language.llm.answer_schemas import described
 from app.language.llm.chat import JsonSchema
 from app.language.llm.extractor import Scope
 from app.language.text.prompt_text import escape_line

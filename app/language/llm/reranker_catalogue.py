@@ -13,8 +13,8 @@ from typing import Final
 import httpx2
 
 from app.errors import ConfigurationError
-from app.language.llm.authorities import authorities
 from app.language.llm.http_reranker import COHERE, JINA, TEI, HTTPReranker, RerankDialect
+from app.language.llm.openai_client import authorities
 
 # A model's own name may hold `@` and `/` (`@cf/baai/bge-reranker-base`).
 _HANDLE: Final = re.compile(

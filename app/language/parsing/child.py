@@ -10,8 +10,7 @@ import sys
 from dataclasses import asdict
 from typing import Any, Final
 
-from app.language.parsing.documents import LIMITS, DocumentLimits, Parser
-from app.language.parsing.errors import ParseError
+from app.language.parsing.documents import LIMITS, DocumentLimits, ParseError, Parser
 from app.language.parsing.passages import text_passages
 
 if sys.platform != "win32":

@@ -13,7 +13,7 @@ from typing import Final
 
 from charset_normalizer import from_bytes
 
-from app.language.parsing.errors import ParseError
+from app.language.parsing.documents import ParseError
 
 COMMON: Final = "cp1252"
 

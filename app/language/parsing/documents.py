@@ -1,10 +1,10 @@
-"""What is left of a document when its format is gone: text, and where its pages begin."""
+"""What is left of a document when its format is gone (text, and where its pages begin), or why
+it cannot be read: every such code is shown with the file and never changes.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
-
-from app.language.parsing.errors import ParseError
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,3 +69,24 @@ def checked(document: Document, limits: DocumentLimits) -> Document:
             f"It has more than {limits.characters} characters of text: split it into files.",
         )
     return document
+
+
+CODES: Final = (
+    "encoding", "encrypted", "malformed", "no_text", "too_long", "too_many_pages", "too_large",
+    "timed_out", "parser_failed",
+)  # fmt: skip
+
+
+class ParseError(Exception):
+    """The document as it is can never be read; trying again changes nothing.
+
+    Args:
+        code: one of `CODES`.
+        detail: a sentence of ours, without the document's words.
+
+    """
+
+    def __init__(self, code: str, detail: str) -> None:
+        super().__init__(code, detail)
+        self.code = code
+        self.detail = detail

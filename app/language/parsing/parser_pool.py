@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import app
-from app.language.parsing.errors import ParseError
+from app.language.parsing.documents import ParseError
 from app.language.parsing.file_kinds import FileKind
 from app.language.parsing.passages import VERSION, TextPassage
 

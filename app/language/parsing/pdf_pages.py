@@ -7,8 +7,7 @@ from typing import Final
 from pypdf import PdfReader
 from pypdf.errors import PyPdfError
 
-from app.language.parsing.documents import Document, DocumentLimits, Parser, checked
-from app.language.parsing.errors import ParseError
+from app.language.parsing.documents import Document, DocumentLimits, ParseError, Parser, checked
 
 _FAULTS: Final = (
     PyPdfError, ValueError, KeyError, IndexError, TypeError, AttributeError, AssertionError,

@@ -11,8 +11,7 @@ from io import StringIO
 from typing import Any, Final
 
 from app.language.parsing.decoding import decoded
-from app.language.parsing.documents import Document, DocumentLimits, Parser, checked
-from app.language.parsing.errors import ParseError
+from app.language.parsing.documents import Document, DocumentLimits, ParseError, Parser, checked
 
 DEEPEST: Final = 64
 

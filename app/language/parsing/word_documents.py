@@ -12,8 +12,7 @@ from docx.table import Table
 from docx.text.paragraph import Paragraph
 from lxml.etree import LxmlError
 
-from app.language.parsing.documents import Document, DocumentLimits, Parser, checked
-from app.language.parsing.errors import ParseError
+from app.language.parsing.documents import Document, DocumentLimits, ParseError, Parser, checked
 
 MOST_PARTS: Final = 5_000
 RATIO: Final = 200

@@ -14,17 +14,18 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from app.language.ranking.bm25 import Floats, Ints, bm25, rarity
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.features import (
     BucketStatistics,
     Features,
+    Flags,
+    SessionIndex,
     covered,
     word_scores,
     word_weights,
 )
+from app.language.ranking.packing import Floats, Ints, bm25, rarity
 from app.language.ranking.query import QueryTraits
-from app.language.ranking.session_index import Flags, SessionIndex
 
 DAY: Final = 86_400.0
 WEEK: Final = 7 * DAY

@@ -8,9 +8,9 @@ from typing import Any, Final
 from unicodedata import category, normalize
 
 from app.language.ranking.packing import MOST_COUNTED, stored_terms
-from app.language.text.calendar_words import written_day
 from app.language.text.function_words import ENGLISH, STOP_WORDS
 from app.language.text.normal_forms import simplify
+from app.language.text.periods import written_day
 from app.language.text.terms import ANALYSER_VERSION, terms
 from app.language.text.traits import cjk_share, has_time_expression, is_question, word_count
 

@@ -10,9 +10,8 @@ import numpy as np
 import numpy.typing as npt
 from pgvector import SparseVector
 
-from app.language.ranking.bm25 import Floats
 from app.language.ranking.indexed_text import speaker_marks_in
-from app.language.ranking.packing import PackedQuery, any_of, packed_query
+from app.language.ranking.packing import Floats, PackedQuery, any_of, packed_query
 from app.language.text.conversation_questions import (
     ONE_PLACE,
     ConversationQuestion,

@@ -7,15 +7,12 @@ import re
 from datetime import date, timedelta
 from typing import Final
 
-from app.language.text.calendar_words import (
+from app.language.text.lazy_pattern import lazy_pattern
+from app.language.text.periods import (
     CHINESE_NUMBER,
     CHINESE_NUMERALS,
     CHINESE_STEPS,
     CHINESE_YEARS,
-    either,
-)
-from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.periods import (
     FEASTS,
     Period,
     Reader,
@@ -24,6 +21,7 @@ from app.language.text.periods import (
     beside,
     days,
     decade,
+    either,
     feast,
     last_weekend,
     month_of,

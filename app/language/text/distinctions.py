@@ -13,9 +13,9 @@ from typing import Final, Literal
 from unicodedata import normalize
 
 from app.language.text import distinction_words as words
-from app.language.text.calendar_words import MONTHS, WEEKDAYS
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import has_cjk, normalise
+from app.language.text.periods import MONTHS, WEEKDAYS
 from app.language.text.quantities import counts_differ, take_quantities
 
 Difference = Literal["number", "negation", "antonym", "name", "order", "term"]

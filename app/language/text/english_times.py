@@ -5,10 +5,12 @@ from datetime import date, timedelta
 from typing import Final
 
 from app.language.text import distinction_words as words
-from app.language.text.calendar_words import MONTHS, SEASONS, WEEKDAYS, either
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.periods import (
     FEASTS,
+    MONTHS,
+    SEASONS,
+    WEEKDAYS,
     Period,
     Reader,
     ago,
@@ -16,6 +18,7 @@ from app.language.text.periods import (
     beside,
     days,
     decade,
+    either,
     feast,
     last_weekend,
     month_part,

@@ -8,8 +8,7 @@ Rules are tried in their order, and their names are a promise.
 import re
 from typing import Final
 
-from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.needed_parts import PatternIndex
+from app.language.text.lazy_pattern import PatternIndex, lazy_pattern
 from app.language.text.normal_forms import fold_lines
 
 # Where an English sentence or quotation begins, and what politely precedes an order.

@@ -11,9 +11,9 @@ from unicodedata import category, normalize
 
 import Stemmer
 
-from app.language.text.calendar_words import MONTHS
 from app.language.text.function_words import AMBIGUOUS, ENGLISH, STOP_WORDS
 from app.language.text.lazy_pattern import lazy_pattern
+from app.language.text.periods import MONTHS
 
 LONGEST: Final = 64
 """Characters of a term; what is longer is cut, so that the same blob still meets itself."""

@@ -1,19 +1,24 @@
-"""Names in a text: the words of a query that may name a person, the query without them, and the
-keys that names are compared by.
+"""Names in a text (the words of a query that may name a person, the query without them, and the
+keys that names are compared by), and the names of attributes: `subject.property`, as
+`user.residence`.
 
 A name in a query is guessed by how it is written. Keys guess nothing: every run of up to four
 words and every piece of a run of Chinese characters has one, and the graph, asked for all of them
 at once, knows which are names.
+
+Every memory of one attribute has the name in the same form, whoever wrote it: an attribute holds
+one value at a time, and two forms of its name would hold two.
 """
 
 import re
 from collections.abc import Iterable
 from typing import Final
+from unicodedata import category, normalize
 
-from app.language.text.calendar_words import MONTHS, WEEKDAYS
 from app.language.text.function_words import ENGLISH, STOP_WORDS
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import has_cjk, normalise
+from app.language.text.periods import MONTHS, WEEKDAYS
 
 _NAME = lazy_pattern(r"[^\W\d_\u2e80-\U0010ffff]+(?:['’-][^\W\d_\u2e80-\U0010ffff]+)*")
 _FIRST_CJK: Final = "\u2e80"
@@ -185,3 +190,51 @@ def _word_keys(whole: str, runs: list[re.Match[str]], place: int) -> list[str]:
         bare = _FINAL_S.sub("", piece)
         pieces += [bare] if bare == piece else [bare, piece]
     return [piece for piece in pieces if len(piece) > 1 and piece not in STOP_WORDS[ENGLISH]]
+
+
+LONGEST: Final = 100
+WANTED: Final = (
+    "subject.property: letters, digits and _, the subject in any script with a letter first "
+    "and more parts after a dot if it needs them, the property in ASCII"
+)
+_PROPERTY: Final = re.compile(r"[a-z0-9_]+")
+
+
+def checked_attribute(text: str) -> str:
+    """The name in its form: composed (NFC) and in lower case.
+
+    Raises:
+        ValueError: it is no such name.
+
+    """
+    name = _form(text)
+    *subject, held = name.split(".")
+    if (
+        len(name) > LONGEST
+        or not name[:1].isalpha()
+        or not subject
+        or not all(part and all(map(_in_word, part)) for part in subject)
+        or not _PROPERTY.fullmatch(held)
+    ):
+        raise ValueError(f"must be {WANTED}")
+    return name
+
+
+def mended_attribute(text: str) -> str | None:
+    """The same of a name with spaces or other marks, which become `_`; None for what is none."""
+    if len(text) > LONGEST:
+        return None
+    marked = "".join(char if char == "." or _in_word(char) else " " for char in _form(text.strip()))
+    try:
+        return checked_attribute(re.sub(" +", "_", marked).replace("._", "."))
+    except ValueError:
+        return None
+
+
+def _form(text: str) -> str:
+    return normalize("NFC", text.lower())
+
+
+def _in_word(char: str) -> bool:
+    # Vowel signs of Hindi and Thai are marks, and no letters.
+    return char.isalnum() or char == "_" or category(char).startswith("M")

@@ -1,4 +1,5 @@
-"""Work that would hold the event loop up runs in a thread; little of it runs at once.
+"""Work that would hold the event loop up runs in a thread, as does what reading texts needs first;
+little of it runs at once.
 
 A sentence is read at once and a book in a thread. Ranking many rows has threads of its own, two at
 a time: more would share two cores, and each holds what it ranks in memory.
@@ -9,6 +10,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Final, ParamSpec, TypeVar
+
+from app.language.text.lazy_pattern import compile_patterns
+from app.language.text.normal_forms import simplify
+from app.language.text.secret_patterns import formats
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -49,3 +54,12 @@ async def in_turn(products: int, function: Callable[P, R], *args: P.args, **kwar
         return function(*args, **kwargs)
     call = partial(function, *args, **kwargs)
     return await asyncio.get_running_loop().run_in_executor(_TURNS, call)
+
+
+def load_tables() -> None:
+    """Compile all patterns, and load those of secrets and the table of simplified characters; to
+    be run in a thread beside the start of a server, or before its processes are forked.
+    """
+    compile_patterns()
+    formats()
+    simplify("國")

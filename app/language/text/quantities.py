@@ -10,8 +10,8 @@ from decimal import Decimal
 from typing import Final
 
 from app.language.text import distinction_words as words
-from app.language.text.calendar_words import MONTHS, WEEKDAYS, either
 from app.language.text.lazy_pattern import lazy_pattern
+from app.language.text.periods import MONTHS, WEEKDAYS, either
 
 Quantity = tuple[str, str]
 """A value and its unit, the unit empty where none is said."""

@@ -11,8 +11,7 @@ from functools import cache
 from importlib import import_module
 from typing import Final
 
-from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.needed_parts import PatternIndex
+from app.language.text.lazy_pattern import PatternIndex, lazy_pattern
 
 _KEY = r"[A-Za-z0-9_-]"
 _START = rf"(?<!{_KEY})"

@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.needed_parts import PatternIndex
+from app.language.text.lazy_pattern import PatternIndex, lazy_pattern
 from app.language.text.normal_forms import fold_lines
 from app.language.text.signal_patterns import (
     CHINESE,

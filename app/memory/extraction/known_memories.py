@@ -16,9 +16,9 @@ from app.identity.agents.embedders import Embedders, embed
 from app.identity.users.repository import UserRepository
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest, KnownMemory
 from app.language.llm.prompt_lines import MOST_KNOWN
-from app.language.text.acknowledgements import is_trivial
 from app.language.text.names import name_key
 from app.language.text.pieces import parts_within
+from app.language.text.traits import is_trivial
 from app.memory.extraction.known_repository import KnownRepository
 from app.memory.extraction.run_state import RunRequest, RunState
 from app.memory.extraction.shared_words import sharing_words

@@ -13,9 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from app.language.ranking.bm25 import K1, B
 from app.language.ranking.features import BucketStatistics
-from app.language.ranking.packing import BASE, DIGIT_BITS, TERMS_PER_VECTOR
+from app.language.ranking.packing import BASE, DIGIT_BITS, K1, TERMS_PER_VECTOR, B
 from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import Column, Records, SearchStatement
 from app.memory.memories.comparison_sql import (

@@ -18,14 +18,15 @@ from app.language.text.injections import ATTACKS, addresses_model
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import length, weight
 from app.language.text.sensitive import (
+    NO_STOP_WORDS,
     Finding,
     Kind,
+    StopWords,
     find_sensitive,
     find_sensitive_in,
     redact,
     redact_in,
 )
-from app.language.text.stop_words import NO_STOP_WORDS, StopWords
 from app.platform.database.base import new_id
 
 

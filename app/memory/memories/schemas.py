@@ -18,7 +18,7 @@ from pydantic import (
 from app.conversation.messages.capture import said_text
 from app.conversation.messages.schemas import RequestWarning
 from app.language.llm.content_parts import placeholders
-from app.language.text.attribute_names import LONGEST, WANTED, checked_attribute
+from app.language.text.names import LONGEST, WANTED, checked_attribute
 from app.platform.values.fields import (
     METADATA_BYTES,
     TEXT_OR_PARTS,

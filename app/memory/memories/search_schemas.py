@@ -12,7 +12,7 @@ from pydantic import (
     model_validator,
 )
 
-from app.language.ranking.schemas import BoostWeights, Mode, Query
+from app.language.ranking.boosts import BoostWeights, Mode, Query
 from app.memory.memories.schemas import (
     Aliases,
     MemoryRead,

@@ -8,8 +8,8 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from app.language.text.pieces import ENDS, ended
 from app.language.text.prompt_text import escape_line
-from app.language.text.word_limit import ENDS, ended
 from app.memory.profiles.slots import DECISIONS, PROJECT_SLOTS, USER_SLOTS
 
 WISH: Final = "wish of the user"

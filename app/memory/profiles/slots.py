@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from app.identity.agents.profile_slots import ProfileSlot
 from app.language.llm.profiler import Slot, SlotValue
-from app.language.text.word_limit import cut_at_sentence, sentences
+from app.language.text.pieces import cut_at_sentence, sentences
 
 ATTRIBUTES: Final = "attributes"
 SECTIONS: Final = "sections"

@@ -9,7 +9,7 @@ from typing import Any, Final, NamedTuple
 
 from app.language.llm.profiler import CurrentValue, DerivedValue, KnownMemory, Slot, SlotValue
 from app.language.text.normal_forms import normalise
-from app.language.text.word_limit import sentence_ends, sentences
+from app.language.text.pieces import sentence_ends, sentences
 from app.memory.profiles.models import ProfileValue
 from app.memory.profiles.slots import MOST_DECISIONS, conformed
 

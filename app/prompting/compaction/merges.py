@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 
 from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.tokens import TokenCounter
-from app.language.text.word_limit import cut_at_sentence, word_count
+from app.language.text.pieces import cut_at_sentence, word_count
 
 MERGED_AT_ONCE: Final = 4
 """How many summaries of a level become one of the next."""

@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from app.conversation.messages.excerpts import Excerpts, FoundMessage, FoundPiece
 from app.language.llm.tokens import TokenCounter
-from app.language.text.calendar_words import written_day
+from app.language.text.periods import written_day
+from app.language.text.pieces import ELLIPSIS, cut_at_sentence, word_count
 from app.language.text.prompt_text import escape_line, escape_lines
-from app.language.text.word_limit import ELLIPSIS, cut_at_sentence, word_count
 from app.prompting.context.assembly import NOTHING, TAG, Section, block_text
 
 EXCERPTS: Final = (

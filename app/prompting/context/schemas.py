@@ -11,7 +11,7 @@ from app.conversation.messages.schemas import (
     SaidMessages,
     WindowStrategy,
 )
-from app.language.ranking.schemas import Query
+from app.language.ranking.boosts import Query
 from app.memory.memories.schemas import MemoryType, Scope, Tier
 from app.memory.memories.search_schemas import AsOf, ScoreExplained
 from app.platform.values.fields import (

@@ -15,7 +15,7 @@ from app.errors import DomainError, NotFoundError
 from app.identity.agents.embedders import Embedders, embed
 from app.identity.tenants.access import Principal
 from app.identity.tenants.repository import TenantRepository
-from app.language.parsing.errors import ParseError
+from app.language.parsing.documents import ParseError
 from app.language.parsing.file_kinds import KINDS
 from app.language.parsing.parser_pool import ParsedDocument, ParserPool
 from app.language.parsing.passages import TextPassage

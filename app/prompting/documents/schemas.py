@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, Field, StringConstraints, model_validator
 
-from app.language.ranking.schemas import Mode
+from app.language.ranking.boosts import Mode
 from app.platform.values.fields import (
     Description,
     Id,

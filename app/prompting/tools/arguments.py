@@ -20,7 +20,7 @@ from pydantic import (
 from app.conversation.messages.search_schemas import FoundRole
 from app.conversation.messages.slice_schemas import Offset
 from app.identity.agents.schemas import LONGEST_VALUE, Value
-from app.language.ranking.schemas import Query
+from app.language.ranking.boosts import Query
 from app.memory.memories.schemas import Content, MemoryType
 from app.platform.values.fields import Id, Schema, Storable, Timestamp
 from app.prompting.blocks.schemas import SomeText

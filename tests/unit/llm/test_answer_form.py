@@ -7,8 +7,12 @@ from typing import Any, get_args
 
 import pytest
 
-from app.language.llm.answer_form import described
-from app.language.llm.answer_schemas import EXPERIENCE_SCHEMA, extraction_schema, reconcile_schema
+from app.language.llm.answer_schemas import (
+    EXPERIENCE_SCHEMA,
+    described,
+    extraction_schema,
+    reconcile_schema,
+)
 from app.language.llm.chat import ChatAnswer, JsonSchema
 from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.extractor import Scope

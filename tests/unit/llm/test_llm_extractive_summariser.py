@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from app.language.llm.extractive_summariser import MOST, ExtractiveSummariser, extract, page_ranks
 from app.language.llm.summariser import SummaryLine, SummaryRequest
-from app.language.text.word_limit import word_count
+from app.language.text.pieces import word_count
 
 TRIP = (
     SummaryLine("user", "Hi there!"),

@@ -2,8 +2,14 @@
 
 import pytest
 
-from app.language.llm.model_summariser import INSTRUCTIONS, summary_prompt
-from app.language.llm.summary_evidence import LITTLE, is_about, repeats, says_little
+from app.language.llm.model_summariser import (
+    INSTRUCTIONS,
+    LITTLE,
+    is_about,
+    repeats,
+    says_little,
+    summary_prompt,
+)
 from app.language.text.terms import terms
 
 PROMPT = frozenset(term for text in INSTRUCTIONS for term in terms(text))

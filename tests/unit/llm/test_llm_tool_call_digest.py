@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from app.language.llm.extractive_summariser import extract
 from app.language.llm.summariser import SummaryLine, SummaryRequest
-from app.language.llm.tool_call_digest import ToolCallDigest, digest_of, joined, read_digest
-from app.language.text.word_limit import word_count
+from app.language.llm.tool_call import ToolCallDigest, digest_of, joined, read_digest
+from app.language.text.pieces import word_count
 
 REQUEST = SummaryLine("user", "Please compare the prices of all hotels in Lisbon.", number=1)
 CHINESE = SummaryLine("user", "请比较里斯本所有酒店的价格，并按区域写下来。", number=1)

@@ -5,7 +5,7 @@ from random import Random
 import pytest
 
 from app.language.parsing.decoding import SAMPLE_BYTES, decoded
-from app.language.parsing.errors import ParseError
+from app.language.parsing.documents import ParseError
 
 RUSSIAN = "Привет, как дела? Насос нужно чистить каждую неделю."
 CHINESE = "退款需要五个工作日。客户必须提供订单号码,否则我们不能处理退款申请。"

@@ -10,8 +10,7 @@ import docx
 import pytest
 
 from app.language.parsing.child import answer
-from app.language.parsing.documents import DocumentLimits
-from app.language.parsing.errors import CODES, ParseError
+from app.language.parsing.documents import CODES, DocumentLimits, ParseError
 from app.language.parsing.file_kinds import CONTENT_TYPES, RefusedFile, kind_of
 from app.language.parsing.parser_pool import ParserPool
 from tests.support.documents import bomb, pdf, word

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from app.language.ranking.bm25 import K1, B, bm25, rarity
+from app.language.ranking.packing import K1, B, bm25, rarity
 
 COUNTS = arrays.arrays(
     np.float32,

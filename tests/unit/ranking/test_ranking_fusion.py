@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.ranking.bm25 import K1, B, bm25, rarity
 from app.language.ranking.boosts import BOOSTS, Boosts, InvalidWeightsError, parsed_weights
 from app.language.ranking.features import BucketStatistics, Features
 from app.language.ranking.fusion import (
@@ -21,6 +20,7 @@ from app.language.ranking.fusion import (
     WEEK,
     fuse,
 )
+from app.language.ranking.packing import K1, B, bm25, rarity
 from app.language.ranking.query import LONG_QUERY, QueryTraits
 
 QUIET = Boosts(**dict.fromkeys(BOOSTS, 0.0))
