@@ -1,7 +1,6 @@
 """Finding memories through the public route: order, cuts, filters, and what a search leaves."""
 
 import asyncio
-import itertools
 import math
 from datetime import UTC, datetime
 from typing import Any
@@ -11,7 +10,9 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from app.memory.memories.uses import MemoryUse
-from app.runtime import Runtime
+from app.platform.embedded.server import EmbeddedPostgres
+from app.runtime import Runtime, open_runtime
+from app.settings import Settings
 from tests.support.api import (
     append,
     execute,
@@ -22,9 +23,11 @@ from tests.support.api import (
     save,
     search,
 )
+from tests.support.databases import migrated_database, served
+from tests.support.model_service import app_of
 from tests.support.patience import PATIENCE
 from tests.support.service import client_of
-from tests.support.tenants import Caller, make_key
+from tests.support.tenants import Caller, make_key, make_tenant
 
 TEA = "She drinks green tea."
 WEIGHTS = {"session": 1.0, "project": 0.8, "user": 0.6, "agent": 0.4}
@@ -492,37 +495,30 @@ class TestTraces:
         assert datetime.fromisoformat(memory["last_used_at"]) == late
 
     async def test_a_use_is_counted_in_the_page_of_its_row(
-        self, client: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
+        self, postgres: EmbeddedPostgres, settings: Settings
     ) -> None:
         """A version in the same page is found by the index entries that are there."""
-        one_of_each: dict[int, str] = {}
-        before: dict[str, int] = {}
-        # Until some fill pages of their own: in one with rows of others these may take the room.
-        for number in itertools.count():
+        # In a page with rows of others these might take the room.
+        dsn = await migrated_database(postgres, "pages")
+        async with open_runtime(settings, served(dsn)) as runtime, app_of(runtime) as app:
+            owner = await make_tenant(runtime)
             said = [
-                {"content": f"She drinks tea number {number} in house {house}."}
+                {"content": f"She drinks tea in house {house} of the street."}
                 for house in range(40)
             ]
             body = {"messages": said, "user_id": "ana", "infer": False}
-            ok(await client.post("/memories", json=body))
-            before = await self.pages(dsn, acme)
-            others = await execute(
-                dsn, f"SELECT {PAGE} AS page FROM memories WHERE tenant_id <> $1", acme.tenant_id
-            )
-            shared = {row["page"] for row in others}
-            one_of_each = {page: each for each, page in before.items() if page not in shared}
-            if len(one_of_each) > 3:
-                break
+            async with client_of(app, owner.key) as client:
+                ok(await client.post("/memories", json=body))
+            before = await self.pages(dsn, owner)
+            one_of_each = {page: each for each, page in before.items()}
+            assert len(one_of_each) > 3
 
-        use = MemoryUse(runtime.database)
-        use.note(acme.tenant_id, one_of_each.values(), datetime(2026, 11, 2, tzinfo=UTC))
-        await use.flush(everything=True)
+            use = MemoryUse(runtime.database)
+            use.note(owner.tenant_id, one_of_each.values(), datetime(2026, 11, 2, tzinfo=UTC))
+            await use.flush(everything=True)
 
-        after = await self.pages(dsn, acme)
-        assert after == before
-        counted = await execute(
-            dsn, "SELECT sum(use_count) FROM memories WHERE tenant_id = $1", acme.tenant_id
-        )
+        assert await self.pages(dsn, owner) == before
+        counted = await execute(dsn, "SELECT sum(use_count) FROM memories")
         assert counted[0][0] == len(one_of_each)
 
     async def pages(self, dsn: str, acme: Caller) -> dict[str, int]:
