@@ -5,14 +5,13 @@ import threading
 from collections.abc import AsyncIterator
 
 import pytest
-from asgi_lifespan import LifespanManager
 from httpx import AsyncClient
 
-from app.main import create_app
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
 from tests.support.api import every_page, execute, ok
+from tests.support.application import started
 from tests.support.chat_behaviours import (
     by_question,
     decides,
@@ -67,12 +66,10 @@ async def client(crash_dsn: str) -> AsyncIterator[AsyncClient]:
     """The API without a worker, as an admin of a new tenant sees it."""
     # Else the rest of the session is read while a slow machine starts its workers.
     settings = Settings(_env_file=None, debounce_seconds=300)
-    application = create_app(open_runtime(settings, served(crash_dsn)))
     async with (
-        LifespanManager(application) as manager,
+        started(open_runtime(settings, served(crash_dsn))) as application,
         open_runtime(settings, served(crash_dsn)) as runtime,
     ):
-        application.state.reached = manager.app
         owner = await make_tenant(runtime)
         async with client_of(application, owner.key) as opened:
             yield opened

@@ -8,11 +8,9 @@ from typing import Any
 
 import asyncpg
 import pytest
-from asgi_lifespan import LifespanManager
 from httpx import AsyncClient
 from sqlalchemy import text
 
-from app.main import create_app
 from app.platform.database.disk import DiskReserve
 from app.platform.database.engine import open_database
 from app.platform.database.failures import DatabaseDiskFullError
@@ -20,6 +18,7 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.worker import working
 from tests.support.api import append, execute, found, ok, problem, save
+from tests.support.application import started
 from tests.support.databases import migrated_database, served
 from tests.support.patience import PATIENCE
 from tests.support.service import USAGE_FLUSH, client_of, settings_of
@@ -50,13 +49,11 @@ async def running(dsn: str, disk: Disk, *, debounce_seconds: int = 1) -> AsyncIt
         working(runtime, where),
     ):
         owner = await make_tenant(runtime)
-        app = create_app(open_runtime(settings, where, free_bytes=disk))
-        async with LifespanManager(
-            app, startup_timeout=PATIENCE, shutdown_timeout=PATIENCE
-        ) as manager:
-            app.state.reached = manager.app
-            async with client_of(app, owner.key) as client:
-                yield client
+        async with (
+            started(open_runtime(settings, where, free_bytes=disk)) as app,
+            client_of(app, owner.key) as client,
+        ):
+            yield client
 
 
 async def until(condition: Callable[[], Awaitable[Any]]) -> None:

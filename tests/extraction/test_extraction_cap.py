@@ -1,19 +1,17 @@
 """A bucket holds so many extracted memories; the weakest beyond that are archived."""
 
 from collections.abc import AsyncIterator
-from contextlib import nullcontext
 
 import pytest
-from asgi_lifespan import LifespanManager
 from httpx import AsyncClient
 
-from app.main import create_app
 from app.memory.extraction.decisions import MOST_REMOVALS
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 from tests.support.api import every_page, ok, save
 from tests.support.chat_behaviours import entry, extracts
 from tests.support.databases import served
+from tests.support.model_service import app_of
 from tests.support.openai_server import OpenAIServer, openai_server
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
@@ -52,12 +50,9 @@ async def capped(dsn: str, running_server: OpenAIServer) -> AsyncIterator[Runtim
 
 @pytest.fixture
 async def client(capped: Runtime) -> AsyncIterator[AsyncClient]:
-    application = create_app(nullcontext(capped))
     owner = await make_tenant(capped)
-    async with LifespanManager(application) as manager:
-        application.state.reached = manager.app
-        async with client_of(application, owner.key) as opened:
-            yield opened
+    async with app_of(capped) as application, client_of(application, owner.key) as opened:
+        yield opened
 
 
 async def infer(client: AsyncClient, chat, *statements: tuple[str, float, str]) -> list[dict]:

@@ -13,15 +13,14 @@ from pathlib import Path
 
 import asyncpg
 import pytest
-from asgi_lifespan import LifespanManager
 from httpx import AsyncClient
 
-from app.main import create_app
 from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
 from tests.support.api import append, every_page, execute, ok, save
+from tests.support.application import started
 from tests.support.chat_behaviours import (
     by_question,
     decides,
@@ -74,12 +73,10 @@ async def crash_dsn(postgres: EmbeddedPostgres, request: pytest.FixtureRequest) 
 async def service(dsn: str) -> AsyncIterator[AsyncClient]:
     """The API without a worker, as an admin of a new tenant sees it."""
     settings = Settings(_env_file=None)
-    application = create_app(open_runtime(settings, served(dsn)))
     async with (
-        LifespanManager(application) as manager,
+        started(open_runtime(settings, served(dsn))) as application,
         open_runtime(settings, served(dsn)) as runtime,
     ):
-        application.state.reached = manager.app
         owner = await make_tenant(runtime)
         async with client_of(application, owner.key) as client:
             yield client

@@ -13,19 +13,17 @@ from typing import Any
 
 import asyncpg
 import pytest
-from asgi_lifespan import LifespanManager
 from httpx import AsyncClient
 
-from app.main import create_app
 from app.platform.database.migrate import upgrade
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
 from tests.support.api import append
+from tests.support.application import started
 from tests.support.chat_behaviours import by_question, decides, entry, extracts, slowly
 from tests.support.databases import new_database, served
 from tests.support.openai_server import openai_server
-from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.worker_processes import WorkerProcess, worker_process
@@ -183,12 +181,10 @@ async def storm(
 ) -> AsyncIterator[Storm]:
     """The API in this process, without a worker, and one tenant of it."""
     settings = Settings(_env_file=None, debounce_seconds=DEBOUNCE_SECONDS)
-    application = create_app(open_runtime(settings, served(dsn)))
     async with (
-        LifespanManager(application, startup_timeout=PATIENCE) as manager,
+        started(open_runtime(settings, served(dsn))) as application,
         open_runtime(settings, served(dsn)) as runtime,
     ):
-        application.state.reached = manager.app
         caller = await make_tenant(runtime)
         owner = await asyncpg.connect(dsn)
         await owner.execute("SET ROLE kemem_owner")

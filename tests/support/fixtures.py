@@ -10,14 +10,13 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
-from asgi_lifespan import LifespanManager
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.main import create_app
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
+from tests.support.application import started
 from tests.support.databases import (
     make_logins,
     migrated_database,
@@ -25,7 +24,6 @@ from tests.support.databases import (
     served,
     throwaway_server,
 )
-from tests.support.patience import PATIENCE
 from tests.support.service import USAGE_FLUSH, client_of, settings_of
 from tests.support.tenants import Caller, made_for_one_test, make_tenant
 
@@ -66,14 +64,8 @@ def settings() -> Settings:
 @pytest.fixture(scope="session")
 async def app(dsn: str, settings: Settings) -> AsyncIterator[FastAPI]:
     """The whole service, reached without a network."""
-    application = create_app(open_runtime(settings, served(dsn), usage_flush=USAGE_FLUSH))
-    async with LifespanManager(
-        application, startup_timeout=PATIENCE, shutdown_timeout=PATIENCE
-    ) as manager:
-        application.state.reached = manager.app
+    async with started(open_runtime(settings, served(dsn), usage_flush=USAGE_FLUSH)) as application:
         yield application
-        # It holds the models of the service, and application may outlive this block.
-        del application.state.reached
 
 
 @pytest.fixture(scope="session")

@@ -4,12 +4,11 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
 from typing import Any
 
-from asgi_lifespan import LifespanManager
 from fastapi import FastAPI
 
-from app.main import create_app
 from app.runtime import Runtime
 from app.settings import Settings
+from tests.support.application import started
 from tests.support.openai_server import OpenAIServer
 from tests.support.service import settings_of
 
@@ -23,9 +22,5 @@ def asking(server: OpenAIServer, **settings: Any) -> Settings:
 @asynccontextmanager
 async def app_of(runtime: Runtime) -> AsyncIterator[FastAPI]:
     """The whole service around a runtime that is open already, reached with `client_of`."""
-    application = create_app(nullcontext(runtime))
-    async with LifespanManager(application) as manager:
-        application.state.reached = manager.app
+    async with started(nullcontext(runtime)) as application:
         yield application
-        # It holds the models of the service, and application may outlive this block.
-        del application.state.reached

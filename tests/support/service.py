@@ -12,15 +12,14 @@ from typing import Any, Final
 from urllib.parse import parse_qs, quote, urlsplit, urlunsplit
 
 import uvicorn
-from asgi_lifespan import LifespanManager
 from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 
 from app.deployment import open_providers
 from app.language.llm.reranker_catalogue import connect_reranker
-from app.main import create_app
 from app.runtime import open_runtime
 from app.settings import Settings
+from tests.support.application import started
 from tests.support.databases import served
 from tests.support.patience import PATIENCE
 
@@ -60,14 +59,8 @@ async def service(
             patient = connect_reranker(chosen.rerank_model, api_key=None, timeout=rerank_within)
             stack.push_async_callback(patient.aclose)
             providers = replace(opened, reranker=patient)
-        app = create_app(
-            open_runtime(chosen, served(dsn), usage_flush=usage_flush, providers=providers)
-        )
-        manager = LifespanManager(app, startup_timeout=PATIENCE, shutdown_timeout=PATIENCE)
-        app.state.reached = (await stack.enter_async_context(manager)).app
-        yield app
-        # It holds the models of the service, and app may outlive this block.
-        del app.state.reached
+        opening = open_runtime(chosen, served(dsn), usage_flush=usage_flush, providers=providers)
+        yield await stack.enter_async_context(started(opening))
 
 
 def client_of(app: FastAPI, key: str | None) -> AsyncClient:
