@@ -12,7 +12,7 @@ from app.conversation.messages.extraction_schedule import CaptureRules
 from app.conversation.sessions.jobs import Debounce
 from app.conversation.sessions.policy import WindowPolicy
 from app.errors import ConfigurationError
-from app.identity.agents.retention import ForgettingPolicy
+from app.identity.agents.config import ForgettingPolicy
 from app.language.keyless.extractor import RulesExtractor
 from app.language.keyless.profile import RulesProfiler
 from app.language.keyless.reconciler import RulesReconciler

@@ -10,7 +10,8 @@ DomainError
 ├── TooManyRequestsError   429, with the seconds to wait
 └── UnavailableError       503, for now: try again
 
-A package's own errors are in its `errors.py`; those that many packages raise are at the end.
+A package's own errors are in its `errors.py`, or in its `schemas.py` where they are few; those that
+many packages raise are at the end.
 """
 
 from collections.abc import Mapping, Sequence

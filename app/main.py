@@ -42,20 +42,21 @@ from app.integrations.dashboard.router import router as dashboard
 from app.integrations.guide.router import install_guide
 from app.integrations.langgraph.router import router as saver
 from app.integrations.mcp.router import router as mcp
-from app.integrations.mem0.batch_router import router as mem0_batches
 from app.integrations.mem0.dialect_router import (
+    HOSTED,
     PLAIN_TYPES,
+    SERVER,
     MountedDialect,
     api_key_as_bearer,
+    error_body,
     token_as_bearer,
 )
-from app.integrations.mem0.entity_router import router as mem0_entities
-from app.integrations.mem0.error_bodies import HOSTED, SERVER, error_body
 from app.integrations.mem0.oss_router import router as mem0_server
 from app.integrations.mem0.profile_router import router as mem0_profiles
 from app.integrations.mem0.project_router import router as mem0_projects
+from app.integrations.mem0.project_router import webhook_router as mem0_webhooks
+from app.integrations.mem0.router import batch_router as mem0_batches
 from app.integrations.mem0.router import router as mem0
-from app.integrations.mem0.webhook_router import router as mem0_webhooks
 from app.memory.extraction.router import router as extraction
 from app.memory.feedback.router import router as feedback
 from app.memory.graph.router import router as graph
@@ -160,7 +161,7 @@ ROUTERS = (
     mcp,
 )
 
-MEM0_ROUTERS = (mem0, mem0_entities, mem0_batches, mem0_profiles, mem0_webhooks, mem0_projects)
+MEM0_ROUTERS = (mem0, mem0_batches, mem0_profiles, mem0_webhooks, mem0_projects)
 
 # Mounted: each has its own errors and its own document, at `openapi.json` below its path.
 DIALECTS = {

@@ -30,14 +30,13 @@ from app.deployment import (
 from app.errors import ConfigurationError
 from app.governance.exports.service import ExportSlots
 from app.governance.webhooks.repository import WebhookDirectory
-from app.identity.agents.agent_processors import Processing
+from app.identity.agents.config import Processing
 from app.identity.agents.embedders import Embedders
 from app.identity.tenants.repository import KeyDirectory
 from app.identity.tenants.service import Identification, KeyUse
 from app.identity.usage.activity import Activity
 from app.identity.usage.ledger import EmbeddingLedger
-from app.identity.usage.prices import Price, parsed_prices
-from app.identity.usage.quota import Quota
+from app.identity.usage.quota import Price, Quota, parsed_prices
 from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.language.llm.model_catalogue import ModelCatalogue, ProfilerCatalogue, SummariserCatalogue
 from app.language.llm.reranker import Reranker

@@ -14,16 +14,17 @@ from app.identity.tenants.service import TenantService
 from app.identity.users.service import UserService
 from app.integrations.langgraph.service import SaverService
 from app.integrations.langgraph.thread_service import SaverThreadService
-from app.integrations.mcp.resource_service import McpResourceService
-from app.integrations.mcp.service import McpToolService
-from app.integrations.mem0.batch_service import Mem0BatchService, Mem0FeedbackService
-from app.integrations.mem0.change_service import Mem0ChangeService
+from app.integrations.mcp.service import McpResourceService, McpToolService
+from app.integrations.mem0.change_service import (
+    Mem0BatchService,
+    Mem0ChangeService,
+    Mem0FeedbackService,
+)
 from app.integrations.mem0.entity_service import Mem0EntityService
 from app.integrations.mem0.export_service import Mem0ExportService
 from app.integrations.mem0.profile_service import Mem0ProfileService, Mem0ProfileSettingsService
-from app.integrations.mem0.project_service import Mem0ProjectService
+from app.integrations.mem0.project_service import Mem0ProjectService, Mem0WebhookService
 from app.integrations.mem0.service import Mem0Service
-from app.integrations.mem0.webhook_service import Mem0WebhookService
 from app.memory.extraction.inference_service import InferenceService
 from app.memory.feedback.service import FeedbackService
 from app.memory.graph.service import GraphService

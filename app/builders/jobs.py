@@ -15,7 +15,7 @@ from app.governance.operations.housekeeping import Housekeeping
 from app.governance.operations.repository import Retention
 from app.governance.statistics.rollup import Rollup
 from app.governance.webhooks.delivery import Deliverer, DeliverySchedule, Timeouts
-from app.governance.webhooks.secret_box import SecretBox
+from app.governance.webhooks.sender import SecretBox
 from app.governance.webhooks.targets import Targets
 from app.identity.usage.ledger import ModelLedger
 from app.language.parsing.parser_pool import ParserPool

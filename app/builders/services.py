@@ -22,13 +22,13 @@ from app.governance.forgetting.steps import Forgetting, ForgettingRules
 from app.governance.operations.service import JobService
 from app.governance.privacy.service import ErasureService
 from app.governance.statistics.service import StatisticsService
-from app.governance.webhooks.secret_box import SecretBox
+from app.governance.webhooks.sender import SecretBox
 from app.governance.webhooks.service import WebhookService
 from app.governance.webhooks.targets import Targets
-from app.identity.agents.agent_processors import Processing
+from app.identity.agents.config import Processing
 from app.identity.agents.service import AgentCreation, AgentService
-from app.identity.erasure import Eraser
 from app.identity.projects.service import ProjectService
+from app.identity.tenants.schemas import Eraser
 from app.identity.tenants.service import Identification, TenantService
 from app.identity.tenants.sign_in_service import SignInService
 from app.identity.usage.ledger import ModelLedger

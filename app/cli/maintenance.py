@@ -13,7 +13,7 @@ from app.deployment import COMMAND_WAIT, open_catalogue, stripped_tags
 from app.errors import ConfigurationError, DomainError
 from app.governance.operations.housekeeping import Housekeeping
 from app.governance.operations.repository import Retention
-from app.governance.webhooks.secret_box import SecretBox
+from app.governance.webhooks.sender import SecretBox
 from app.governance.webhooks.service import SecretService
 from app.identity.tenants.repository import KeyDirectory
 from app.identity.usage.ledger import EmbeddingLedger

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from app.integrations.mem0.filters import expiration_date, moment
-from app.integrations.mem0.ids import shown_id
+from app.integrations.mem0.schemas import shown_id
 
 ROLES: Final = ("user", "assistant", "system")
 

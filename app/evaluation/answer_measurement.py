@@ -19,7 +19,7 @@ from app.evaluation.kept_answers import KeptAnswers, ModelAnswer, Prompt
 from app.evaluation.measurement import ReportTarget, keep_report
 from app.evaluation.reader import Reading, readings_of
 from app.evaluation.run import Plan
-from app.identity.usage.prices import Price, parsed_prices
+from app.identity.usage.quota import Price, parsed_prices
 from app.language.llm.chat import ChatModel
 from app.language.llm.errors import UnknownModelError
 from app.language.llm.model_catalogue import ChatCatalogue

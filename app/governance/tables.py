@@ -4,8 +4,8 @@ from sqlalchemy import MetaData
 
 from app.conversation.messages.models import Message
 from app.conversation.sessions.models import Session, SessionState, SessionStateSnapshot
-from app.governance.evaluations.models import EvaluationResult
-from app.governance.privacy.models import Erasure
+from app.governance.evaluations.repository import EvaluationResult
+from app.governance.privacy.repository import Erasure
 from app.identity.agents.models import Agent
 from app.identity.projects.models import Project, ProjectMember
 from app.identity.tenants.models import ApiKey, SignInCode, Tenant

@@ -8,7 +8,7 @@ import pytest
 from cli_support import kemem
 
 from app.factory import Factory
-from app.governance.webhooks.secret_box import SecretBox
+from app.governance.webhooks.sender import SecretBox
 from app.identity.usage.ledger import EmbeddingLedger
 from app.language.llm.embedder import DenseShare, DuplicateThreshold
 from app.language.llm.embedder_catalogue import EmbedderCatalogue

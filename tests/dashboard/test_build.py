@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from app.integrations.dashboard.bundle import PAGE, built_files
+from app.integrations.dashboard.router import PAGE, built_files
 
 ROOT = Path(__file__).parents[2]
 BUILT = ROOT / "app" / "integrations" / "dashboard" / "assets"

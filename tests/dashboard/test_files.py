@@ -6,7 +6,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.integrations.dashboard.bundle import PAGE, built_files
+from app.integrations.dashboard.router import PAGE, built_files
 from tests.support.document import document
 from tests.support.service import client_of
 

@@ -6,7 +6,7 @@ import pytest
 from httpx import AsyncClient
 from playwright.async_api import Browser, Page, expect
 
-from app.integrations.dashboard.bundle import PAGE, find_built
+from app.integrations.dashboard.router import PAGE, find_built
 from tests.checkpoints.checkpoints_support import asking
 from tests.support.api import append, ok, save
 from tests.support.dashboard import Watch, axe, context_of, open_page, settled

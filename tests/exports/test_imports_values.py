@@ -6,7 +6,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.governance.exports.exported_tables import NOUNS, TABLE_OF, columns_of
+from app.governance.exports.scope_sql import NOUNS, TABLE_OF, columns_of
 from app.runtime import Runtime
 from tests.exports.exports_support import exported, rows_in, send, with_row
 from tests.support.service import client_of

@@ -7,7 +7,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.governance.exports.exported_tables import NOUNS
+from app.governance.exports.scope_sql import NOUNS
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings

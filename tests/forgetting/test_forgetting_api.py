@@ -10,7 +10,7 @@ from httpx import AsyncClient
 from app.factory import Factory
 from app.governance.forgetting.schemas import STEPS
 from app.governance.forgetting.steps import Forgetting, ForgettingRules
-from app.identity.agents.retention import ForgettingPolicy
+from app.identity.agents.config import ForgettingPolicy
 from app.runtime import Runtime
 from tests.support.api import append, every_page, execute, ok, problem, save
 from tests.support.tenants import Caller

@@ -10,7 +10,7 @@ from httpx import AsyncClient
 from sqlalchemy import true
 
 from app.governance.forgetting.steps import Forgetting, ForgettingRules
-from app.identity.agents.retention import Eviction, ForgettingPolicy
+from app.identity.agents.config import Eviction, ForgettingPolicy
 from app.identity.tenants.access import Access
 from app.memory.memories.eviction_repository import Evictable, EvictionRepository, weakest
 from app.runtime import Runtime

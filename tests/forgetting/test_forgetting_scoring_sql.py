@@ -5,7 +5,7 @@ import random
 import pytest
 from httpx import AsyncClient
 
-from app.identity.agents.retention import Eviction
+from app.identity.agents.config import Eviction
 from app.identity.tenants.access import Access
 from app.memory.memories.eviction_repository import Evictable, EvictionRepository, weakest
 from app.runtime import Runtime

@@ -7,7 +7,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient, Response
 
-from app.integrations.mem0.error_bodies import error_body
+from app.integrations.mem0.dialect_router import error_body
 from app.platform.http.middleware import RequestMiddleware
 from app.runtime import Runtime
 from tests.support.api import ok, problem

@@ -9,7 +9,7 @@ import pytest
 from httpx import AsyncClient
 
 from app.governance.statistics.rollup import AT_ONCE, MOST_DAYS, Rollup
-from app.identity.usage.count_repository import DailyCountRepository
+from app.identity.usage.repository import DailyCountRepository
 from app.runtime import Runtime
 from tests.support.api import append, execute, ok, save
 from tests.support.days import utc_today

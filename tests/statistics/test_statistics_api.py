@@ -11,7 +11,7 @@ from httpx import AsyncClient
 from app.governance.statistics.rollup import Rollup
 from app.governance.statistics.schemas import MemoryStatisticsQuery
 from app.governance.statistics.service import MOST_AGENTS, StatisticsService
-from app.identity.usage.count_repository import DailyCountRepository, DailySum
+from app.identity.usage.repository import DailyCountRepository, DailySum
 from app.platform.work.unit import Work
 from app.runtime import Runtime
 from tests.support.api import append, execute, fields, ok, problem, save, search

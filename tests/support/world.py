@@ -10,9 +10,7 @@ from httpx import AsyncClient
 from app.governance.tables import TABLES
 from app.identity.tenants.access import Access
 from app.identity.tenants.sign_in_service import SignInService
-from app.identity.usage.answer_repository import AnswerRepository
-from app.identity.usage.count_repository import DailyCountRepository
-from app.identity.usage.repository import UsageRepository
+from app.identity.usage.repository import AnswerRepository, DailyCountRepository, UsageRepository
 from app.memory.memories.bucket_repository import BucketRepository, VectorBucket
 from app.memory.store.namespaces import item_id, path_of
 from app.platform.database.base import new_id

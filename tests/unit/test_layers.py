@@ -29,10 +29,9 @@ SIBLINGS: Final = {
     "llm": {"text"},
     "ranking": {"text"},
     "keyless": {"text", "llm"},  # It implements the protocols of models.
-    "erasure": {"tenants"},
-    "agents": {"tenants", "erasure"},  # Everything belongs to a tenant and its keys.
-    "users": {"tenants", "erasure", "agents"},  # A user has a home agent.
-    "projects": {"tenants", "erasure", "agents", "users"},
+    "agents": {"tenants"},  # Everything belongs to a tenant and its keys.
+    "users": {"tenants", "agents"},  # A user has a home agent.
+    "projects": {"tenants", "agents", "users"},
     "usage": {"tenants"},
     "messages": {"sessions"},
     "graph": {"memories"},  # Relations, profiles and feedback stand on memories.
@@ -77,7 +76,7 @@ def test_nothing_imports_what_stands_above_or_an_unlisted_sibling() -> None:
         ("app.identity.users.service", "app.memory.memories.models"),
         ("app.identity.users.service", "app.runtime"),
         ("app.identity.tenants.service", "app.identity.users.service"),
-        ("app.platform.http.problems", "app.identity.users.errors"),
+        ("app.platform.http.problems", "app.identity.users.schemas"),
         ("app.language.llm.tokens", "app.language.keyless.extractor"),
         ("app.errors", "app.platform.work.errors"),
         ("app.runtime", "app.factory"),

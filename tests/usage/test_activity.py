@@ -12,7 +12,7 @@ from httpx import AsyncClient
 from sqlalchemy import text
 
 from app.identity.usage.activity import Activity
-from app.identity.usage.count_repository import DailyCountRepository, DailySum
+from app.identity.usage.repository import DailyCountRepository, DailySum
 from app.runtime import Runtime
 from tests.support.api import execute, ok, save
 from tests.support.databases import served

@@ -9,8 +9,7 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 
 from app.identity.tenants.schemas import TenantPatch
-from app.identity.usage.prices import parsed_prices
-from app.identity.usage.quota import Quota
+from app.identity.usage.quota import Quota, parsed_prices
 from app.identity.usage.repository import UsageRepository
 from app.identity.usage.schemas import UsageQuery
 from app.identity.usage.service import UsageService

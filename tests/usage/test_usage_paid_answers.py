@@ -11,10 +11,10 @@ from httpx import AsyncClient
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access, Principal
-from app.identity.usage.answer_repository import KEPT, AnswerRepository
 from app.identity.usage.ledger import ModelLedger
 from app.identity.usage.paid_answers import AnswerPurpose, ModelQuestion, PaidAnswers
 from app.identity.usage.quota import Quota
+from app.identity.usage.repository import KEPT, AnswerRepository
 from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.extractor import (
     ConversationTurn,

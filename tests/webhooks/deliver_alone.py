@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import app.governance.tables  # noqa: F401 (foreign keys lead to tables of other packages)
 from app.governance.webhooks.delivery import Deliverer
-from app.governance.webhooks.secret_box import SecretBox
+from app.governance.webhooks.sender import SecretBox
 from app.governance.webhooks.targets import Targets
 from app.platform.database.engine import open_database
 

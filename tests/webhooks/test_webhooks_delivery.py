@@ -8,9 +8,15 @@ from httpx import AsyncClient
 from standardwebhooks.webhooks import Webhook, WebhookVerificationError
 from webhook_desk import Desk
 
-from app.governance.webhooks.backoff import DELAYS, GIVE_UP_AFTER, LONGEST_WAIT, LULL, MOST_ATTEMPTS
 from app.governance.webhooks.delivery import LOST_AFTER, Timeouts
-from app.governance.webhooks.secret_box import SecretBox
+from app.governance.webhooks.sender import (
+    DELAYS,
+    GIVE_UP_AFTER,
+    LONGEST_WAIT,
+    LULL,
+    MOST_ATTEMPTS,
+    SecretBox,
+)
 from app.governance.webhooks.service import BOTH_SECRETS_SIGN, WebhookService
 from app.governance.webhooks.targets import Targets, resolve
 from app.identity.tenants.access import Access, Principal

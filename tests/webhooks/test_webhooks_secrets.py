@@ -7,7 +7,7 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 from webhook_desk import Desk, make_webhook
 
-from app.governance.webhooks.secret_box import SecretBox
+from app.governance.webhooks.sender import SecretBox
 from app.governance.webhooks.service import SecretService
 from app.runtime import Runtime
 from tests.support.api import execute, ok, problem

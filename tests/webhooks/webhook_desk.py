@@ -9,7 +9,7 @@ from httpx import AsyncClient
 from prometheus_client import REGISTRY
 
 from app.governance.webhooks.delivery import Deliverer, Timeouts
-from app.governance.webhooks.secret_box import SecretBox
+from app.governance.webhooks.sender import SecretBox
 from app.governance.webhooks.targets import Targets, resolve
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository

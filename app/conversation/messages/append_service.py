@@ -47,7 +47,7 @@ from app.conversation.sessions.jobs import COMPACT, EXTRACT, compact_soon
 from app.conversation.sessions.policy import WindowPolicy, resolve
 from app.conversation.sessions.repository import Participants, SessionRepository
 from app.conversation.sessions.state_repository import StateRepository
-from app.identity.agents.agent_processors import Processing
+from app.identity.agents.config import Processing
 from app.identity.tenants.access import Principal
 from app.identity.tenants.repository import TenantRepository
 from app.language.llm.tokens import TokenCounter, message_tokens

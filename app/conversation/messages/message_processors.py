@@ -11,7 +11,7 @@ from typing import Any
 
 from app.conversation.messages.capture import said_text
 from app.conversation.messages.schemas import MessageAppend, MessageCreate
-from app.identity.agents.agent_processors import Processing
+from app.identity.agents.config import Processing
 from app.identity.tenants.access import Principal
 from app.language.llm.content_parts import read_part
 from app.platform.database.engine import Database

@@ -56,7 +56,7 @@ from app.identity.tenants.principal import (
     ReaderDep,
     WriterDep,
 )
-from app.identity.users.errors import UserNotFoundError, UserRequiredError
+from app.identity.users.schemas import UserNotFoundError, UserRequiredError
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.platform.http.dependencies import provided
 from app.platform.http.hot_route import HotRoute

@@ -24,9 +24,9 @@ from app.identity.agents.repository import AgentRepository
 from app.identity.projects.errors import ProjectNotFoundError
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Access
-from app.identity.users.errors import UserNotFoundError, UserRequiredError
 from app.identity.users.models import User
 from app.identity.users.repository import UserRepository
+from app.identity.users.schemas import UserNotFoundError, UserRequiredError
 from app.platform.database.base import Id, Timestamp, apply_changes
 from app.platform.database.engine import driver_of
 from app.platform.database.failures import violated_constraint

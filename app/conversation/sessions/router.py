@@ -32,7 +32,6 @@ from app.errors import (
     VersionRequiredError,
 )
 from app.identity.agents.errors import AgentNotFoundError
-from app.identity.erasure import Eraser, ErasureQuery, Receipt
 from app.identity.projects.errors import ProjectNotFoundError
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
@@ -41,7 +40,8 @@ from app.identity.tenants.principal import (
     ReaderDep,
     WriterDep,
 )
-from app.identity.users.errors import UserNotFoundError, UserRequiredError
+from app.identity.tenants.schemas import Eraser, ErasureQuery, Receipt
+from app.identity.users.schemas import UserNotFoundError, UserRequiredError
 from app.platform.http.dependencies import RequiredVersionDep, VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id, OwnId

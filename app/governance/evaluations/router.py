@@ -4,8 +4,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from app.governance.evaluations.errors import EvaluationNotFoundError
-from app.governance.evaluations.schemas import EvaluationCreate, EvaluationQuery, EvaluationRead
+from app.governance.evaluations.schemas import (
+    EvaluationCreate,
+    EvaluationNotFoundError,
+    EvaluationQuery,
+    EvaluationRead,
+)
 from app.governance.evaluations.service import EvaluationService
 from app.identity.tenants.errors import KeyRestrictedError
 from app.identity.tenants.principal import (

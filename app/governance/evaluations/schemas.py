@@ -1,9 +1,10 @@
-"""Kept evaluations as they cross HTTP."""
+"""Kept evaluations as they cross HTTP, and what can go wrong with them."""
 
 from typing import Annotated, Final
 
 from pydantic import Field, JsonValue, StringConstraints
 
+from app.errors import NotFoundError
 from app.platform.values.fields import ReadSchema, Schema, Storable, Timestamp, example
 from app.platform.values.json_objects import large_object
 from app.platform.values.pagination import PageQuery
@@ -52,3 +53,11 @@ class EvaluationRead(ReadSchema):
     metrics: dict[str, JsonValue]
     actor: str | None = Field(description="Id of the key that stored it.")
     create_time: Timestamp
+
+
+class EvaluationNotFoundError(NotFoundError):
+    code = "evaluation_not_found"
+    title = "Evaluation not found"
+
+    def __init__(self, evaluation_id: str) -> None:
+        super().__init__(f"No evaluation {evaluation_id}.", evaluation_id=evaluation_id)

@@ -6,10 +6,13 @@ from typing import Final
 
 import structlog
 
-from app.governance.evaluations.errors import EvaluationNotFoundError
-from app.governance.evaluations.models import EvaluationResult
-from app.governance.evaluations.repository import EvaluationRepository
-from app.governance.evaluations.schemas import EvaluationCreate, EvaluationQuery, EvaluationRead
+from app.governance.evaluations.repository import EvaluationRepository, EvaluationResult
+from app.governance.evaluations.schemas import (
+    EvaluationCreate,
+    EvaluationNotFoundError,
+    EvaluationQuery,
+    EvaluationRead,
+)
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
 from app.platform.database.base import new_id

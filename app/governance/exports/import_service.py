@@ -19,7 +19,10 @@ from app.governance.exports.errors import (
     ImportConflictError,
     InvalidImportError,
 )
-from app.governance.exports.exported_tables import (
+from app.governance.exports.parts import ExportedLine, ImportPart, groups, read_part
+from app.governance.exports.repository import ImportRepository, RefusedRowsError
+from app.governance.exports.schemas import ImportReport, RowImportQuery
+from app.governance.exports.scope_sql import (
     BELONGS,
     DERIVED,
     NOUNS,
@@ -28,9 +31,6 @@ from app.governance.exports.exported_tables import (
     reference_columns,
     references_of,
 )
-from app.governance.exports.import_repository import ImportRepository, RefusedRowsError
-from app.governance.exports.parts import ExportedLine, ImportPart, groups, read_part
-from app.governance.exports.schemas import ImportReport, RowImportQuery
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
 from app.identity.tenants.repository import TenantRepository

@@ -17,14 +17,14 @@ from sqlalchemy import Table
 
 from app.governance.exports.columns_sql import fault
 from app.governance.exports.errors import MOST_LISTED, InvalidImportError
-from app.governance.exports.exported_tables import (
+from app.governance.exports.schemas import FORMAT
+from app.governance.exports.scope_sql import (
     TABLE_OF,
     columns_of,
     key_of,
     may_be_left_out,
     stub_columns,
 )
-from app.governance.exports.schemas import FORMAT
 
 # `Embedder.name` ends with it.
 _DECLARED: Final = re.compile(r":([1-9][0-9]{0,5})\Z")

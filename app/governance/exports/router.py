@@ -35,7 +35,7 @@ from app.identity.tenants.principal import (
     IdempotencyKeyDep,
     OwnReaderDep,
 )
-from app.identity.users.errors import UserNotFoundError
+from app.identity.users.schemas import UserNotFoundError
 from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.work.errors import MemoryDisabledError

@@ -28,7 +28,7 @@ from sqlalchemy.orm import aliased
 from app.conversation.messages.models import Message
 from app.conversation.sessions.models import Session, SessionStateSnapshot
 from app.governance.forgetting.schemas import Step
-from app.identity.agents.retention import Group
+from app.identity.agents.config import Group
 from app.memory.memories.duplicates import EXPIRED
 from app.memory.memories.eviction_repository import CORRECTION, EXTRACTED, OVER_CAPACITY, hybrid
 from app.memory.memories.models import Memory, MemoryHistory

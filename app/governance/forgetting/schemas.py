@@ -4,7 +4,7 @@ from typing import Annotated, Any, Final, Literal, Self, get_args
 
 from pydantic import Field, model_validator
 
-from app.identity.agents.retention import Eviction
+from app.identity.agents.config import Eviction
 from app.platform.values.fields import OwnId, ReadSchema, Schema, Timestamp, example
 
 Step = Literal[

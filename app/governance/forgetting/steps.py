@@ -29,8 +29,8 @@ from app.governance.forgetting.repository import (
     still_active,
 )
 from app.governance.forgetting.schemas import Candidate, Shadow, Step, StepRead
+from app.identity.agents.config import Eviction, ForgettingPolicy, Group, Policies
 from app.identity.agents.repository import AgentRepository, PolicyRepository
-from app.identity.agents.retention import Eviction, ForgettingPolicy, Group, Policies
 from app.identity.tenants.access import Access
 from app.memory.memories.eviction_repository import Compared, Crowded, EvictionRepository
 from app.memory.memories.maintenance_repository import MaintenanceRepository

@@ -12,8 +12,8 @@ from sqlalchemy.orm import InstrumentedAttribute
 from app.governance.forgetting.service import KIND as FORGET
 from app.governance.operations.schemas import JobStatus
 from app.identity.tenants.access import Access
-from app.identity.usage.answer_repository import KEPT
 from app.identity.usage.models import DailyCount, PaidAnswer, Usage
+from app.identity.usage.repository import KEPT
 from app.memory.extraction.models import ExtractionRun
 from app.memory.store.models import StoreItem
 from app.memory.store.repository import expired

@@ -1,4 +1,6 @@
-"""SQL that erases all rows of one subject, and the receipts that stay."""
+"""The table of receipts (what kind of subject was erased, and how many rows), and the SQL that
+erases all rows of one subject.
+"""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -6,7 +8,11 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    ForeignKey,
+    Index,
+    LargeBinary,
     Select,
+    String,
     and_,
     delete,
     exists,
@@ -15,15 +21,17 @@ from sqlalchemy import (
     null,
     or_,
     select,
+    text,
     true,
     update,
 )
+from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Mapped, mapped_column
 
 from app.conversation.messages.models import Message
 from app.conversation.sessions.models import Session
 from app.governance.privacy.holdings_sql import EXTRACTED, READ, Holding
-from app.governance.privacy.models import Erasure
 from app.identity.projects.models import Project
 from app.identity.tenants.access import Access
 from app.identity.tenants.models import ApiKey
@@ -31,10 +39,29 @@ from app.identity.users.models import User
 from app.memory.graph.models import GraphEntity
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import MemoryRepository
-from app.platform.database.base import TenantOwned, new_id, subject_hash
+from app.platform.database.base import Base, Id, TenantOwned, new_id, subject_hash
 from app.platform.database.engine import clock_of
 from app.platform.database.keyset import after
 from app.prompting.documents.models import File
+
+
+class Erasure(TenantOwned, Base):
+    """Receipt of an erasure: counts, and a hash by which a caller that knows the id finds it."""
+
+    __tablename__ = "erasures"
+    __table_args__ = (
+        Index("erasures_idx_create_time", "tenant_id", "create_time", "erasure_id"),
+        Index("erasures_idx_subject", "tenant_id", "subject_hash"),
+    )
+
+    tenant_id: Mapped[str] = mapped_column(Id, ForeignKey("tenants.tenant_id"), primary_key=True)
+    erasure_id: Mapped[str] = mapped_column(Id, primary_key=True)
+    kind: Mapped[str] = mapped_column(String(20))
+    # Of kind and id, keyed by the tenant: the erased subject is not named here.
+    subject_hash: Mapped[bytes] = mapped_column(LargeBinary)
+    deleted: Mapped[dict[str, Any]] = mapped_column(JSONB, server_default=text("'{}'"))
+    actor: Mapped[str | None] = mapped_column(Id)
+    create_time: Mapped[datetime] = mapped_column(server_default=text("clock_timestamp()"))
 
 
 class ErasureRepository:

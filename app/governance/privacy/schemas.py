@@ -2,7 +2,7 @@
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from app.identity.erasure import ErasureKind
+from app.identity.tenants.schemas import ErasureKind
 from app.platform.values.fields import OwnId, ReadSchema, Timestamp
 from app.platform.values.pagination import PageQuery
 

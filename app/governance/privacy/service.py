@@ -13,12 +13,12 @@ from app.governance.privacy.repository import ErasureRepository
 from app.governance.privacy.schemas import ErasureListQuery, ErasureRead
 from app.identity.agents.errors import AgentInUseError
 from app.identity.agents.repository import AgentRepository
-from app.identity.erasure import ErasureKind, ErasureQuery, Receipt
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
-from app.identity.users.errors import UserNotFoundError
+from app.identity.tenants.schemas import ErasureKind, ErasureQuery, Receipt
 from app.identity.users.repository import UserRepository
+from app.identity.users.schemas import UserNotFoundError
 from app.memory.memories.refreshes import pending_graphs, refresh_profiles
 from app.platform.database.base import subject_hash
 from app.platform.database.failures import DatabaseBusyError

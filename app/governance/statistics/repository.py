@@ -7,8 +7,8 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import func, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.identity.usage.count_repository import DailySum
-from app.identity.usage.histogram import LONGER, MILLISECONDS, WAITS
+from app.identity.usage.activity import LONGER, MILLISECONDS, WAITS
+from app.identity.usage.repository import DailySum
 from app.memory.memories.conflict_sql import in_conflict
 from app.memory.memories.models import ContextInjection, Memory
 

@@ -14,7 +14,7 @@ from app.governance.statistics.repository import (
     NearestMemory,
     SourceRepository,
 )
-from app.identity.usage.count_repository import DailyCountRepository, DailySum
+from app.identity.usage.repository import DailyCountRepository, DailySum
 from app.language.llm.embedder_catalogue import EmbedderCatalogue
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.language.text.distinctions import differs

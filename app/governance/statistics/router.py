@@ -14,7 +14,7 @@ from app.governance.statistics.schemas import (
 )
 from app.governance.statistics.service import StatisticsService
 from app.identity.tenants.principal import KEY_ERRORS, ReaderDep
-from app.identity.usage.errors import InvalidDaysError
+from app.identity.usage.quota import InvalidDaysError
 from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 

@@ -30,8 +30,8 @@ from app.governance.statistics.schemas import (
 )
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
-from app.identity.usage.count_repository import DailyCountRepository, DailySum
-from app.identity.usage.histogram import MILLISECONDS, WAITS, percentile
+from app.identity.usage.activity import MILLISECONDS, WAITS, percentile
+from app.identity.usage.repository import DailyCountRepository, DailySum
 from app.identity.usage.service import shown_days
 from app.platform.database.engine import clock_of
 from app.platform.work.unit import Work

@@ -18,15 +18,22 @@ from typing import Any, NamedTuple
 
 import structlog
 
-from app.governance.webhooks.backoff import GIVE_UP_AFTER, MOST_ATTEMPTS, next_attempt, pause_after
 from app.governance.webhooks.repository import (
     ClaimedDelivery,
     DeliveryRepository,
     WebhookDirectory,
     WebhookRepository,
 )
-from app.governance.webhooks.secret_box import SecretBox
-from app.governance.webhooks.sender import Result, Sender, signed_headers
+from app.governance.webhooks.sender import (
+    GIVE_UP_AFTER,
+    MOST_ATTEMPTS,
+    Result,
+    SecretBox,
+    Sender,
+    next_attempt,
+    pause_after,
+    signed_headers,
+)
 from app.governance.webhooks.targets import Targets
 from app.platform.database.engine import Database
 from app.platform.jobs.orders import ClaimedJob, Order

@@ -8,12 +8,12 @@ import asyncpg
 from sqlalchemy import ColumnElement, and_, case, delete, func, or_, select, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.governance.webhooks.backoff import LULL
-from app.governance.webhooks.errors import (
+from app.governance.webhooks.schemas import (
     DeliveryNotFoundError,
     TooManyWebhooksError,
     WebhookNotFoundError,
 )
+from app.governance.webhooks.sender import LULL
 from app.platform.database.base import apply_changes, new_id
 from app.platform.database.engine import Database
 from app.platform.database.keyset import after

@@ -5,16 +5,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.errors import DisabledError, VersionConflictError
-from app.governance.webhooks.errors import (
-    DeliveryNotFoundError,
-    TargetRefusedError,
-    TooManyWebhooksError,
-    WebhookNotFoundError,
-)
 from app.governance.webhooks.schemas import (
+    DeliveryNotFoundError,
     DeliveryQuery,
     DeliveryRead,
+    TargetRefusedError,
+    TooManyWebhooksError,
     WebhookCreate,
+    WebhookNotFoundError,
     WebhookPatch,
     WebhookRead,
     WebhookWithSecret,

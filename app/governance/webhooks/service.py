@@ -16,8 +16,7 @@ from app.governance.webhooks.schemas import (
     WebhookRead,
     WebhookWithSecret,
 )
-from app.governance.webhooks.secret_box import SecretBox
-from app.governance.webhooks.sender import PREFIX, new_secret
+from app.governance.webhooks.sender import PREFIX, SecretBox, new_secret
 from app.governance.webhooks.targets import Targets
 from app.identity.tenants.access import Principal
 from app.platform.database.base import apply_changes, new_id

@@ -23,7 +23,7 @@ from urllib.parse import urlsplit
 import httpcore2
 from typing_extensions import override
 
-from app.governance.webhooks.errors import TargetRefusedError
+from app.governance.webhooks.schemas import TargetRefusedError
 
 _NAT64 = IPv6Network("64:ff9b::/96")
 

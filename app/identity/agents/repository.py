@@ -9,10 +9,10 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.errors import IdTakenError
+from app.identity.agents.config import ForgettingPolicy, Policies, policies
 from app.identity.agents.embedders import InForce
 from app.identity.agents.errors import AgentNotFoundError
 from app.identity.agents.models import Agent
-from app.identity.agents.retention import ForgettingPolicy, Policies, policies
 from app.identity.tenants.access import Access
 from app.identity.tenants.models import Tenant
 from app.identity.tenants.schemas import FORGETTING

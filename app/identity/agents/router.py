@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.errors import ConfirmationRequiredError, IdTakenError, VersionConflictError
-from app.identity.agents.agent_processors import Processing
+from app.identity.agents.config import Processing
 from app.identity.agents.errors import (
     AgentInUseError,
     AgentNotFoundError,
@@ -25,7 +25,6 @@ from app.identity.agents.schemas import (
     ProcessorRead,
 )
 from app.identity.agents.service import AgentCreation, AgentService
-from app.identity.erasure import Eraser, ErasureQuery, Receipt
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
     KEY_ERRORS,
@@ -34,6 +33,7 @@ from app.identity.tenants.principal import (
     ReaderDep,
     WriterDep,
 )
+from app.identity.tenants.schemas import Eraser, ErasureQuery, Receipt
 from app.language.llm.errors import UnknownEmbedderError, UnknownModelError
 from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for

@@ -3,10 +3,9 @@
 from collections.abc import Collection
 from typing import Any, Protocol
 
-from app.identity.agents.agent_processors import Processing
+from app.identity.agents.config import Processing, profile_slots
 from app.identity.agents.errors import InvalidConfigError
 from app.identity.agents.models import Agent
-from app.identity.agents.profile_slots import profile_slots
 from app.identity.agents.repository import AgentRepository
 from app.identity.agents.schemas import AgentCreate, AgentEquip, AgentPatch, AgentQuery, AgentRead
 from app.identity.tenants.access import Principal

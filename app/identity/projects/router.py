@@ -5,7 +5,6 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.errors import ConfirmationRequiredError, IdTakenError, VersionConflictError
-from app.identity.erasure import Eraser, ErasureQuery, Receipt
 from app.identity.projects.errors import (
     InsufficientRoleError,
     LastOwnerError,
@@ -30,7 +29,8 @@ from app.identity.tenants.principal import (
     ManagerDep,
     ReaderDep,
 )
-from app.identity.users.errors import UserNotFoundError
+from app.identity.tenants.schemas import Eraser, ErasureQuery, Receipt
+from app.identity.users.schemas import UserNotFoundError
 from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import OwnId

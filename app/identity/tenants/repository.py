@@ -1,4 +1,6 @@
-"""SQL for tenants and keys; the only repository that also reads before a tenant is known."""
+"""SQL for tenants, keys and one-time codes; the only repository that also reads before a tenant
+is known.
+"""
 
 import asyncio
 from collections.abc import Sequence
@@ -14,7 +16,7 @@ from app.identity.tenants.errors import (
     TenantIdTakenError,
     TenantNotFoundError,
 )
-from app.identity.tenants.models import ApiKey, Tenant
+from app.identity.tenants.models import ApiKey, SignInCode, Tenant
 from app.platform.database.base import apply_changes
 from app.platform.database.engine import Database
 from app.platform.database.failures import conflicts
@@ -200,3 +202,32 @@ class TenantRepository:
         key.revoked_at = key.revoked_at or at
         await self._db.flush()
         return key
+
+
+class SignInRepository:
+    """Codes of one tenant. Never begins or ends a transaction."""
+
+    def __init__(self, db: AsyncSession, tenant_id: str) -> None:
+        self._db = db
+        self._tenant_id = tenant_id
+
+    async def add(self, code: SignInCode) -> None:
+        code.tenant_id = self._tenant_id
+        self._db.add(code)
+        await self._db.flush()
+
+    async def find(self, code_hash: bytes) -> SignInCode | None:
+        """The code, locked until the transaction ends: a second use waits for the first."""
+        found: SignInCode | None = await self._db.scalar(
+            select(SignInCode)
+            .where(SignInCode.tenant_id == self._tenant_id, SignInCode.code_hash == code_hash)
+            .with_for_update()
+        )
+        return found
+
+    async def delete_expired(self, *, before: datetime) -> None:
+        await self._db.execute(
+            delete(SignInCode).where(
+                SignInCode.tenant_id == self._tenant_id, SignInCode.expires_at < before
+            )
+        )

@@ -15,10 +15,9 @@ from app.identity.tenants.errors import (
     UsedSignInCodeError,
 )
 from app.identity.tenants.models import SignInCode
-from app.identity.tenants.repository import TenantRepository
+from app.identity.tenants.repository import SignInRepository, TenantRepository
 from app.identity.tenants.schemas import KeyCreate, KeyCreated, ScopeName
 from app.identity.tenants.service import TenantService
-from app.identity.tenants.sign_in_repository import SignInRepository
 from app.platform.values.fields import ID_PATTERN
 from app.platform.work.unit import Work
 

@@ -18,7 +18,7 @@ from pydantic import TypeAdapter
 from pydantic_core import to_jsonable_python
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.identity.usage.answer_repository import AnswerRepository
+from app.identity.usage.repository import AnswerRepository
 from app.language.llm.extractor import ModelUse
 from app.platform.database.engine import Database, clock_of
 from app.version import VERSION

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.identity.tenants.principal import KEY_ERRORS, ReaderDep
-from app.identity.usage.errors import InvalidDaysError
+from app.identity.usage.quota import InvalidDaysError
 from app.identity.usage.schemas import UsageAnswer, UsageQuery
 from app.identity.usage.service import UsageService
 from app.platform.http.dependencies import provided

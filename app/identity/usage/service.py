@@ -6,10 +6,8 @@ from typing import Any
 
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
-from app.identity.usage.errors import InvalidDaysError
 from app.identity.usage.models import Usage
-from app.identity.usage.prices import Price
-from app.identity.usage.quota import Quota, Totals, exhausted
+from app.identity.usage.quota import InvalidDaysError, Price, Quota, Totals, exhausted
 from app.identity.usage.repository import UsageRepository
 from app.identity.usage.schemas import (
     DaysQuery,

@@ -10,8 +10,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.errors import IdTakenError
 from app.identity.tenants.access import Access
-from app.identity.users.errors import UserNotFoundError
 from app.identity.users.models import User
+from app.identity.users.schemas import UserNotFoundError
 from app.platform.database.base import apply_changes
 from app.platform.database.failures import conflicts
 from app.platform.database.keyset import after

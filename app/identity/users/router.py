@@ -6,7 +6,6 @@ from fastapi import APIRouter, Query
 
 from app.errors import ConfirmationRequiredError, IdTakenError, VersionConflictError
 from app.identity.agents.errors import AgentNotFoundError
-from app.identity.erasure import Eraser, Receipt, UserErasureQuery
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
     KEY_ERRORS,
@@ -15,8 +14,8 @@ from app.identity.tenants.principal import (
     ReaderDep,
     WriterDep,
 )
-from app.identity.users.errors import UserNotFoundError
-from app.identity.users.schemas import UserCreate, UserPatch, UserQuery, UserRead
+from app.identity.tenants.schemas import Eraser, Receipt, UserErasureQuery
+from app.identity.users.schemas import UserCreate, UserNotFoundError, UserPatch, UserQuery, UserRead
 from app.identity.users.service import UserService
 from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for

@@ -1,9 +1,10 @@
-"""Users as they cross HTTP."""
+"""Users as they cross HTTP, and what can go wrong with one."""
 
 from typing import Any
 
 from pydantic import Field
 
+from app.errors import NotFoundError, UnprocessableError
 from app.identity.tenants.schemas import Status
 from app.platform.values.fields import (
     Document,
@@ -69,3 +70,22 @@ class UserQuery(PageQuery):
         description="Users whose id or name starts with this: the id as it is written here, the "
         "name as written, in lower case, in upper case or with capital first letters.",
     )
+
+
+class UserNotFoundError(NotFoundError):
+    code = "user_not_found"
+    title = "User not found"
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__(f"No user {user_id}.", user_id=user_id)
+
+
+class UserRequiredError(UnprocessableError):
+    code = "user_required"
+    title = "No user named"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "Name the user: only a key restricted to one may leave `user_id` out.",
+            errors=[{"location": ["body", "user_id"], "detail": "required here"}],
+        )

@@ -1,5 +1,12 @@
-"""/dashboard and its files"""
+"""/dashboard: the built page and its files, as `make dashboard` writes them and the package carries
+them, and a key for whoever started the service on this machine.
+"""
 
+import gzip
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache, cached_property
+from importlib.resources import files
 from typing import Annotated, Final
 
 from fastapi import APIRouter, Depends, HTTPException, Request
@@ -11,10 +18,47 @@ from app.identity.tenants.errors import UnknownSignInCodeError
 from app.identity.tenants.principal import charge, identified
 from app.identity.tenants.schemas import KeyCreated
 from app.identity.tenants.sign_in_service import SignInService
-from app.integrations.dashboard.bundle import PAGE, find_built
 from app.platform.http.dependencies import provided
 from app.platform.http.health import is_local
 from app.platform.values.fields import ReadSchema
+
+PAGE: Final = "index.html"
+
+_MEDIA_TYPES: Final = {
+    "css": "text/css; charset=utf-8",
+    "html": "text/html; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+}
+
+
+@dataclass(frozen=True)
+class BuiltFile:
+    media_type: str
+    content: bytes
+
+    @cached_property
+    def compressed(self) -> bytes:
+        """With gzip; made when it is first asked for, since the largest file takes longest."""
+        return gzip.compress(self.content, mtime=0)
+
+
+@cache
+def built_files() -> Mapping[str, BuiltFile]:
+    """All built files by name, as they are when they are first asked for: they belong together, and
+    an update replaces them while the service goes on.
+    """
+    folder = files(__package__) / "assets"
+    return {
+        file.name: BuiltFile(_MEDIA_TYPES[file.name.rpartition(".")[2]], file.read_bytes())
+        for file in folder.iterdir()
+    }
+
+
+def find_built(name: str) -> BuiltFile | None:
+    """The built file of this name, or None."""
+    return built_files().get(name)
+
 
 router = APIRouter(prefix="/dashboard", include_in_schema=False)
 

@@ -10,7 +10,15 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 from typing_extensions import override
 
-from app.integrations.guide.errors import GuideNotBuiltError
+from app.errors import NotFoundError
+
+
+class GuideNotBuiltError(NotFoundError):
+    """The files of the guide are made from the checkout, and here nobody has made them."""
+
+    code = "guide_not_built"
+    title = "Guide not built"
+
 
 SITE: Final = Path(str(files(__package__))) / "site"
 

@@ -19,7 +19,7 @@ from app.identity.tenants.principal import (
     ReaderDep,
     WriterDep,
 )
-from app.identity.users.errors import UserNotFoundError, UserRequiredError
+from app.identity.users.schemas import UserNotFoundError, UserRequiredError
 from app.integrations.langgraph.errors import (
     InvalidChunkError,
     InvalidSaverFilterError,

@@ -9,7 +9,7 @@ from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
 from app.identity.tenants.principal import IdempotencyKeyDep, ReaderDep
-from app.integrations.mcp.errors import OriginNotAllowedError
+from app.integrations.mcp.schemas import OriginNotAllowedError
 from app.integrations.mcp.server import IDEMPOTENCY_KEY, exchange
 
 # A message of JSON-RPC has no place in the document of a REST API.

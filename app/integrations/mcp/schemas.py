@@ -1,4 +1,6 @@
-"""Arguments and results of the tools, and resources, as they cross the protocol."""
+"""Arguments and results of the tools, and resources, as they cross the protocol, and what only the
+MCP server refuses.
+"""
 
 from typing import Annotated, Any, Literal
 
@@ -7,6 +9,7 @@ from pydantic.json_schema import SkipJsonSchema
 
 from app.conversation.messages.search_schemas import FoundRole
 from app.conversation.messages.slice_schemas import Offset
+from app.errors import ForbiddenError, NotFoundError
 from app.memory.graph.schemas import Depth, EntityShort, Name, NeighbourRead
 from app.memory.memories.schemas import MemoryType, Scope
 from app.platform.values.fields import Id, OwnId, ReadSchema, Schema, Timestamp
@@ -182,3 +185,26 @@ class ResourceListed(ReadSchema):
 class ResourcesListed(ReadSchema):
     items: list[ResourceListed]
     next_cursor: str | None = None
+
+
+class OriginNotAllowedError(ForbiddenError):
+    """A page of another machine asks, through somebody's browser."""
+
+    code = "origin_not_allowed"
+    title = "Origin not allowed"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "A browser sent this for a page that is not of this machine. Programs send no `Origin`."
+        )
+
+
+class ResourceNotFoundError(NotFoundError):
+    code = "resource_not_found"
+    title = "Resource not found"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "There is no such resource: kemem://users/{user_id}/profile and "
+            "kemem://blocks/{block_id} are read here."
+        )

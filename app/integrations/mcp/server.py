@@ -13,8 +13,7 @@ from typing import Any, Final
 from app.errors import DomainError, NotFoundError
 from app.identity.tenants.access import Principal
 from app.identity.tenants.principal import charge
-from app.integrations.mcp.resource_service import BLOCK_URI, PROFILE_URI, McpResourceService
-from app.integrations.mcp.service import McpToolService
+from app.integrations.mcp.service import BLOCK_URI, PROFILE_URI, McpResourceService, McpToolService
 from app.integrations.mcp.toolset import INSTRUCTIONS, MCP_TOOLS
 from app.platform.http import problems
 from app.platform.http.dependencies import service_of

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from app.governance.operations.schemas import JobRead
 from app.integrations.mem0.filters import APP_KEY, expiration_date, text_of
-from app.integrations.mem0.ids import shown_id
+from app.integrations.mem0.schemas import shown_id
 from app.memory.memories.schemas import Outcome
 from app.memory.memories.search_schemas import DecisionRead, HistoryRead
 

@@ -8,9 +8,9 @@ from app.governance.operations.schemas import JobQuery, JobRead
 from app.governance.operations.service import JobService
 from app.governance.privacy.service import ErasureService
 from app.identity.agents.service import AgentService
-from app.identity.erasure import ErasureQuery
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
+from app.identity.tenants.schemas import ErasureQuery
 from app.integrations.mem0 import answers
 from app.integrations.mem0.answers import Shown
 from app.integrations.mem0.change_service import Mem0ChangeService
@@ -20,9 +20,8 @@ from app.integrations.mem0.errors import (
     Mem0EventNotFoundError,
 )
 from app.integrations.mem0.filters import text_of, translated
-from app.integrations.mem0.ids import own_id
 from app.integrations.mem0.repository import ListedMemories
-from app.integrations.mem0.schemas import EntitiesQuery, EventQuery
+from app.integrations.mem0.schemas import EntitiesQuery, EventQuery, own_id
 from app.memory.extraction.inference_request import INFER
 from app.memory.memories.deletion_service import KIND as DELETE
 from app.memory.memories.errors import DecisionNotFoundError

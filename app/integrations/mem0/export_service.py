@@ -4,22 +4,24 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from app.identity.tenants.access import Principal
-from app.identity.users.errors import UserNotFoundError
+from app.identity.users.schemas import UserNotFoundError
 from app.integrations.mem0 import answers
 from app.integrations.mem0.answers import Shown
-from app.integrations.mem0.counterpart_errors import NoCounterpartError
-from app.integrations.mem0.errors import InvalidMem0RequestError
-from app.integrations.mem0.export_fields import ExportRequest, fields_of, filled, summary
+from app.integrations.mem0.errors import InvalidMem0RequestError, NoCounterpartError
 from app.integrations.mem0.export_schemas import (
     Chosen,
     ExportCreate,
     ExportCreated,
     ExportGet,
+    ExportRequest,
     ExportSummary,
     ExportSummaryRequest,
+    fields_of,
+    filled,
+    summary,
 )
 from app.integrations.mem0.filters import named, translated
-from app.integrations.mem0.profile_fields import content_of
+from app.integrations.mem0.profile_schemas import content_of
 from app.integrations.mem0.repository import ListedMemories
 from app.integrations.mem0.service import made, refuse_other_project
 from app.memory.memories.conflict_repository import shown_memories

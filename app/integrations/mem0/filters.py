@@ -14,8 +14,7 @@ from typing import Any, Final
 from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
 
 from app.integrations.mem0.errors import InvalidMem0RequestError
-from app.integrations.mem0.ids import own_id
-from app.integrations.mem0.schemas import ENTITY_IDS
+from app.integrations.mem0.schemas import ENTITY_IDS, own_id
 from app.platform.values.ids import WANTED, composed, is_own_id
 
 Filters = Mapping[str, Any]

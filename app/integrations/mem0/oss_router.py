@@ -1,12 +1,14 @@
-"""mem0's self-hosted server below /mem0-oss, for clients that speak its dialect.
+"""mem0's self-hosted server below /mem0-oss, for clients that speak its dialect, with what they
+send.
 
 Each route is carried out by the services of the hosted dialect; only the shapes differ.
 """
 
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import APIRouter, Depends, Query
+from pydantic import Field
 
 from app.identity.tenants.principal import (
     AdminDep,
@@ -18,29 +20,80 @@ from app.identity.tenants.principal import (
 )
 from app.integrations.mem0.answers import Shown
 from app.integrations.mem0.change_service import Mem0ChangeService
-from app.integrations.mem0.counterpart_errors import NoCounterpartError
 from app.integrations.mem0.entity_service import Mem0EntityService
+from app.integrations.mem0.errors import NoCounterpartError
 from app.integrations.mem0.filters import translated
-from app.integrations.mem0.oss_schemas import (
-    EntityKind,
-    ServerAdd,
-    ServerList,
-    ServerOwner,
-    ServerSearch,
-    ServerUpdate,
-)
 from app.integrations.mem0.router import chosen_by_query_alone
 from app.integrations.mem0.schemas import (
     AddRequest,
     DeleteManyQuery,
     EntitiesQuery,
+    Filters,
     ListRequest,
     SearchBody,
+    TopK,
     UpdateRequest,
 )
 from app.integrations.mem0.service import Mem0Service, made
+from app.memory.memories.schemas import BATCH, Content, SaidMessage
 from app.platform.http.dependencies import provided
+from app.platform.values.fields import Metadata, OwnId, Schema, example
 from app.version import VERSION
+
+
+class ServerOwner(Schema):
+    user_id: OwnId | None = None
+    agent_id: OwnId | None = None
+    run_id: OwnId | None = None
+
+    @property
+    def named(self) -> dict[str, str]:
+        """The ids that are given."""
+        ids = {"user_id": self.user_id, "agent_id": self.agent_id, "run_id": self.run_id}
+        return {name: value for name, value in ids.items() if value is not None}
+
+
+class ServerAdd(ServerOwner):
+    model_config = example(
+        messages=[{"role": "user", "content": "I moved to Lisbon."}], user_id="ana"
+    )
+
+    messages: Annotated[list[SaidMessage], Field(min_length=1, max_length=BATCH)]
+    metadata: Metadata | None = None
+    expiration_date: str | None = None
+    infer: bool = True
+    memory_type: str | None = None
+    prompt: Annotated[str, Field(max_length=8000)] | None = None
+
+
+class ServerSearch(ServerOwner):
+    model_config = example(query="Where does she live?", filters={"user_id": "ana"}, top_k=5)
+
+    query: str = Field(max_length=100_000)
+    filters: Filters | None = None
+    top_k: TopK | None = None
+    limit: TopK | None = Field(default=None, description="The same in older clients.")
+    threshold: Annotated[float, Field(ge=0, le=1)] | None = None
+    explain: bool = Field(default=False, description="Scores are always explained.")
+    show_expired: bool = False
+
+
+class ServerList(ServerOwner):
+    top_k: Annotated[int, Field(ge=1, le=1000)] = 20
+    show_expired: bool = False
+
+
+class ServerUpdate(Schema):
+    model_config = example(text="She lives in Porto.")
+
+    text: Content | None = None
+    data: Content | None = Field(default=None, description="As `text`, of older clients.")
+    metadata: Metadata | None = None
+    expiration_date: str | None = None
+
+
+EntityKind = Literal["user", "agent", "run"]
+
 
 ServiceDep = Annotated[Mem0Service, provided(Mem0Service)]
 ChangeDep = Annotated[Mem0ChangeService, provided(Mem0ChangeService)]

@@ -6,21 +6,23 @@ from typing import Any, Final
 
 from app.governance.operations.schemas import JobQuery, JobRead
 from app.governance.operations.service import JobService
+from app.identity.agents.config import NAME, profile_slots
 from app.identity.agents.errors import AgentNotFoundError
-from app.identity.agents.profile_slots import NAME, profile_slots
 from app.identity.agents.repository import DEFAULT_AGENT_ID
 from app.identity.agents.schemas import AgentPatch, AgentRead
 from app.identity.agents.service import AgentService
 from app.identity.tenants.access import Principal
 from app.identity.users.schemas import UserQuery
 from app.identity.users.service import UserService
-from app.integrations.mem0.counterpart_errors import NoCounterpartError, ProfileJobNotFoundError
-from app.integrations.mem0.errors import InvalidMem0RequestError
-from app.integrations.mem0.ids import own_id, shown_id
-from app.integrations.mem0.profile_fields import TOPIC, content_of, schema_of, slots_of
+from app.integrations.mem0.errors import (
+    InvalidMem0RequestError,
+    NoCounterpartError,
+    ProfileJobNotFoundError,
+)
 from app.integrations.mem0.profile_schemas import (
     MOST_SAMPLED,
     SAMPLED,
+    TOPIC,
     JobStatus,
     Mem0Profile,
     Mem0ProfileJob,
@@ -30,7 +32,11 @@ from app.integrations.mem0.profile_schemas import (
     Mem0ProfileSettings,
     Mem0ProfileSettingsRead,
     ProfileStatus,
+    content_of,
+    schema_of,
+    slots_of,
 )
+from app.integrations.mem0.schemas import own_id, shown_id
 from app.language.llm.model_catalogue import ProfilerCatalogue
 from app.memory.memories.refreshes import PROFILE
 from app.memory.profiles.jobs import chosen

@@ -1,4 +1,6 @@
-"""mem0's projects: /api/v1/orgs/. The project of a key is its tenant."""
+"""mem0's projects (/api/v1/orgs/: the project of a key is its tenant) and its webhooks
+(/api/v1/webhooks/), all with an admin key.
+"""
 
 from typing import Annotated
 
@@ -10,11 +12,14 @@ from app.integrations.mem0.project_schemas import (
     Mem0Members,
     Mem0Message,
     Mem0ProjectUpdate,
+    Mem0Webhook,
+    Mem0WebhookCreate,
+    Mem0WebhookUpdate,
     no_members,
     no_project_management,
     refuse_other_project,
 )
-from app.integrations.mem0.project_service import Mem0ProjectService
+from app.integrations.mem0.project_service import Mem0ProjectService, Mem0WebhookService
 from app.integrations.mem0.router import same_project
 from app.platform.http.dependencies import provided
 
@@ -94,3 +99,42 @@ for _verb, _method in (("add", "POST"), ("update", "PUT"), ("remove", "DELETE"))
         name=f"{_verb}_member",
         operation_id=f"{_verb}_member",
     )
+
+
+webhook_router = APIRouter(
+    prefix="/api/v1/webhooks", tags=["mem0"], dependencies=[Depends(same_project)]
+)
+
+WebhookDep = Annotated[Mem0WebhookService, provided(Mem0WebhookService)]
+
+
+@webhook_router.get("/projects/{project}/")
+async def list_webhooks(
+    project: str, principal: AdminDep, service: WebhookDep
+) -> list[Mem0Webhook]:
+    """All webhooks of the tenant, newest first."""
+    return await service.list_webhooks(principal, project)
+
+
+@webhook_router.post("/projects/{project}/", status_code=201)
+async def add_webhook(
+    project: str, body: Mem0WebhookCreate, principal: AdminDep, service: WebhookDep
+) -> Mem0Webhook:
+    """Create a webhook; what it gets are events of ours, signed with the `secret` shown here."""
+    return await service.add(principal, project, body)
+
+
+@webhook_router.put("/{webhook_id}/")
+async def update_webhook(
+    webhook_id: str, body: Mem0WebhookUpdate, principal: AdminDep, service: WebhookDep
+) -> Mem0Message:
+    """Change a webhook; omitted fields stay."""
+    await service.update(principal, webhook_id, body)
+    return Mem0Message(message="Webhook updated successfully")
+
+
+@webhook_router.delete("/{webhook_id}/")
+async def delete_webhook(webhook_id: str, principal: AdminDep, service: WebhookDep) -> Mem0Message:
+    """Delete a webhook with the log of its deliveries."""
+    await service.delete(principal, webhook_id)
+    return Mem0Message(message="Webhook deleted successfully")

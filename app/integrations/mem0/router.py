@@ -1,4 +1,6 @@
-"""mem0's hosted API below /mem0: ping, and memories added, searched, listed and changed."""
+"""mem0's hosted API below /mem0: ping; memories added, searched, listed and changed, singly or in
+batches; users, agents, apps and runs; events, feedback, exports and summaries.
+"""
 
 from functools import partial
 from typing import Annotated
@@ -15,14 +17,34 @@ from app.identity.tenants.principal import (
 )
 from app.integrations.mem0 import answers
 from app.integrations.mem0.answers import Shown
-from app.integrations.mem0.change_service import Mem0ChangeService
+from app.integrations.mem0.change_service import (
+    Mem0BatchService,
+    Mem0ChangeService,
+    Mem0FeedbackService,
+)
+from app.integrations.mem0.entity_service import Mem0EntityService
 from app.integrations.mem0.errors import InvalidMem0RequestError, UnknownMem0ProjectError
+from app.integrations.mem0.export_schemas import (
+    ExportCreate,
+    ExportCreated,
+    ExportGet,
+    ExportSummary,
+    ExportSummaryRequest,
+)
+from app.integrations.mem0.export_service import Mem0ExportService
+from app.integrations.mem0.project_schemas import Mem0Message
 from app.integrations.mem0.schemas import (
     AddRequest,
     DeleteManyQuery,
     DeleteQuery,
+    EntitiesQuery,
+    EventQuery,
     ListQuery,
     ListRequest,
+    Mem0BatchDelete,
+    Mem0BatchUpdate,
+    Mem0Feedback,
+    Mem0FeedbackAdded,
     SearchBody,
     SearchBodyV3,
     UpdateRequest,
@@ -195,3 +217,109 @@ async def list_memories_v2(
     listed = await list_memories(request, body, query, principal, service)
     results: list[Shown] = listed["results"]
     return results if query.page is None and body.page is None else listed
+
+
+EntityDep = Annotated[Mem0EntityService, provided(Mem0EntityService)]
+
+
+@router.get("/v1/entities/")
+async def list_entities(
+    request: Request,
+    query: Annotated[EntitiesQuery, Query()],
+    principal: ReaderDep,
+    service: EntityDep,
+) -> Shown:
+    """Apps, runs, agents and users that have memories."""
+    items, counts = await service.entities(principal, query)
+
+    def link(number: int) -> str:
+        return str(request.url.include_query_params(page=number, page_size=query.page_size))
+
+    count = sum(counts.values())
+    totals = {f"total_{kind}s": found for kind, found in counts.items()}
+    return answers.paged(items, count, query.page, query.page_size, link) | totals
+
+
+@router.delete("/v2/entities/{kind}/{name:path}/")
+@router.delete("/v1/entities/{kind}/{name:path}/", operation_id="delete_entity_v1")
+async def delete_entity(kind: str, name: str, principal: WriterDep, service: EntityDep) -> Shown:
+    """Delete the memories of an app, a run or an agent, or everything of a user."""
+    return await service.delete(principal, kind, name)
+
+
+@router.get("/v1/event/{event_id}/")
+async def get_event(event_id: str, principal: ReaderDep, service: EntityDep) -> Shown:
+    """How far an add in the background is, and what became of it."""
+    return await service.event(principal, event_id)
+
+
+@router.get("/v1/events/")
+async def list_events(
+    request: Request,
+    query: Annotated[EventQuery, Query()],
+    principal: ReaderDep,
+    service: EntityDep,
+) -> Shown:
+    """Adds in the background, newest first, without their results; `next` leads on."""
+    items, cursor = await service.events(principal, query)
+    following = cursor and str(request.url.include_query_params(cursor=cursor))
+    return {"count": len(items), "next": following, "previous": None, "results": items}
+
+
+batch_router = APIRouter(prefix="/v1", tags=["mem0"], dependencies=[Depends(same_project)])
+
+BatchDep = Annotated[Mem0BatchService, provided(Mem0BatchService)]
+FeedbackDep = Annotated[Mem0FeedbackService, provided(Mem0FeedbackService)]
+ExportDep = Annotated[Mem0ExportService, provided(Mem0ExportService)]
+
+
+@batch_router.put("/batch/")
+async def batch_update(
+    body: Mem0BatchUpdate, principal: WriterDep, service: BatchDep, count_more: MoreCountDep
+) -> Mem0Message:
+    """Update up to 1,000 memories in their order; none when one of them is missing.
+
+    Each is made as if alone, so the request counts as so many.
+    """
+    count_more("write", len(body.memories))
+    updated = await service.update(principal, body)
+    return Mem0Message(message=f"Successfully updated {updated} memories")
+
+
+@batch_router.delete("/batch/")
+async def batch_delete(
+    body: Mem0BatchDelete, principal: WriterDep, service: BatchDep
+) -> Mem0Message:
+    """Delete up to 1,000 memories in one transaction; none when one of them is missing."""
+    deleted = await service.delete(principal, body)
+    return Mem0Message(message=f"Successfully deleted {deleted} memories")
+
+
+@batch_router.post("/feedback/")
+async def add_feedback(
+    body: Mem0Feedback, principal: WriterDep, service: FeedbackDep
+) -> Mem0FeedbackAdded:
+    """Say that a memory is right or wrong."""
+    return await service.add(principal, body)
+
+
+@batch_router.post("/exports/", status_code=201)
+async def create_export(
+    body: ExportCreate, principal: ReaderDep, service: ExportDep
+) -> ExportCreated:
+    """The id of an export, which is read when it is fetched."""
+    return await service.order(principal, body)
+
+
+@batch_router.post("/exports/get/")
+async def get_export(body: ExportGet, principal: ReaderDep, service: ExportDep) -> Shown:
+    """The memories that an export or filters choose, and the fields of its schema."""
+    return await service.get(principal, body)
+
+
+@batch_router.post("/summary/")
+async def get_summary(
+    body: ExportSummaryRequest, principal: ReaderDep, service: ExportDep
+) -> ExportSummary:
+    """How much is remembered, and of one user the profile as text."""
+    return await service.summary(principal, body)

@@ -1,17 +1,35 @@
-"""Requests of mem0's clients as they cross HTTP.
+"""Requests of mem0's clients as they cross HTTP, for one memory and for many, and their ids, which
+are UUIDs: ours are a prefix and a UUID, so that one gives the other.
 
 Fields that have no counterpart here are read all the same: `unused` says which of them were given,
 so that an answer can say what it did not use.
 """
 
 from collections.abc import Iterator
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Final, Literal, Self
+from uuid import UUID
 
-from pydantic import AfterValidator, Field, JsonValue, model_validator
+from pydantic import (
+    AfterValidator,
+    BeforeValidator,
+    Field,
+    JsonValue,
+    StringConstraints,
+    model_validator,
+)
 from typing_extensions import override
 
+from app.integrations.mem0.errors import InvalidMem0RequestError
 from app.memory.memories.schemas import BATCH, Content, SaidMessage
-from app.platform.values.fields import Composed, Metadata, OwnId, Schema, example
+from app.platform.values.fields import (
+    Composed,
+    Metadata,
+    OwnId,
+    ReadSchema,
+    Schema,
+    Storable,
+    example,
+)
 from app.platform.values.ids import checked_own_id
 from app.platform.values.pagination import CursorText
 
@@ -209,3 +227,90 @@ class DeleteManyQuery(ClientQuery):
         default=None, description="An object as JSON, or as Python prints a dict."
     )
     metadata: str | None = Field(default=None, description="As `filters`.")
+
+
+def shown_id(own: str) -> str:
+    """The UUID in an id of ours; an id that has none is shown as it is."""
+    try:
+        return str(UUID(hex=own.partition("_")[2]))
+    except ValueError:
+        return own
+
+
+def own_id(prefix: str, given: str) -> str:
+    """The id of ours that a UUID stands for; one of ours is understood too.
+
+    Raises:
+        InvalidMem0RequestError: it is neither.
+
+    """
+    bare = given.removeprefix(f"{prefix}_")
+    try:
+        return f"{prefix}_{UUID(bare).hex}"
+    except ValueError:
+        raise InvalidMem0RequestError("An id must be a UUID.") from None
+
+
+MOST_AT_ONCE: Final = 1000
+LONGEST_REASON: Final = 1980
+"""What a comment of ours has room for behind the word that marks a very bad memory."""
+
+MemoryUuid = Annotated[str, StringConstraints(min_length=1, max_length=64)]
+
+
+class Mem0BatchUpdateItem(Schema):
+    memory_id: MemoryUuid
+    text: Content | None = None
+    metadata: Metadata | None = None
+
+    @model_validator(mode="after")
+    def _changes_something(self) -> Self:
+        if self.text is None and self.metadata is None:
+            raise ValueError("name text or metadata")
+        return self
+
+
+class Mem0BatchUpdate(Schema):
+    model_config = example(
+        memories=[{"memory_id": "0193e8a0-5c1f-7d3a-9b1e-2f6c8d4a7b10", "text": "She likes tea."}]
+    )
+
+    memories: Annotated[list[Mem0BatchUpdateItem], Field(min_length=1, max_length=MOST_AT_ONCE)]
+
+
+class Mem0BatchDeleteItem(Schema):
+    memory_id: MemoryUuid
+
+
+class Mem0BatchDelete(Schema):
+    model_config = example(memories=[{"memory_id": "0193e8a0-5c1f-7d3a-9b1e-2f6c8d4a7b10"}])
+
+    memories: Annotated[list[Mem0BatchDeleteItem], Field(min_length=1, max_length=MOST_AT_ONCE)]
+
+
+Reason = Annotated[
+    str, StringConstraints(max_length=LONGEST_REASON, strip_whitespace=True), Storable
+]
+
+
+def _upper(value: object) -> object:
+    return value.upper() if isinstance(value, str) else value
+
+
+class Mem0Feedback(Schema):
+    model_config = example(
+        memory_id="0193e8a0-5c1f-7d3a-9b1e-2f6c8d4a7b10", feedback="NEGATIVE",
+        feedback_reason="She moved.",
+    )  # fmt: skip
+
+    memory_id: MemoryUuid
+    feedback: Annotated[
+        Literal["POSITIVE", "NEGATIVE", "VERY_NEGATIVE"] | None, BeforeValidator(_upper)
+    ] = None
+    feedback_reason: Reason | None = None
+
+
+class Mem0FeedbackAdded(ReadSchema):
+    id: str
+    feedback: str
+    feedback_reason: str | None

@@ -18,7 +18,6 @@ from app.integrations.mem0.filters import (
     together,
     translated,
 )
-from app.integrations.mem0.ids import own_id, shown_id
 from app.integrations.mem0.repository import ListedMemories, Place
 from app.integrations.mem0.schemas import (
     ENTITY_IDS,
@@ -28,6 +27,8 @@ from app.integrations.mem0.schemas import (
     ListRequest,
     Narrowing,
     SearchBody,
+    own_id,
+    shown_id,
 )
 from app.memory.memories.conflict_repository import shown_memories
 from app.memory.memories.errors import GateRejectedError

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.identity.agents.retention import Policies
+from app.identity.agents.config import Policies
 from app.memory.extraction.drafts import Draft, by_owner
 from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.run_state import RunRequest

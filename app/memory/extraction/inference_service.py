@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.errors import InsufficientScopeError
-from app.identity.usage.errors import QuotaExhaustedError
+from app.identity.usage.quota import QuotaExhaustedError
 from app.identity.users.service import for_default_user
 from app.language.llm.extractor import Malformed
 from app.language.llm.model_catalogue import ModelCatalogue

@@ -17,7 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.conversation.messages.capture import time_said
 from app.conversation.sessions.jobs import EXTRACT, RESCUE, TO_SEQ, read_now, rescue_now
 from app.conversation.sessions.repository import SessionRepository
-from app.identity.usage.answer_repository import AnswerRepository
+from app.identity.usage.repository import AnswerRepository
 from app.language.llm.errors import EmbeddingUnavailableError, ModelUnavailableError
 from app.language.llm.model_catalogue import ModelCatalogue
 from app.memory.extraction.errors import FAILURE

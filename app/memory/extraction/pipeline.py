@@ -14,10 +14,9 @@ from dataclasses import dataclass, replace
 
 import structlog
 
-from app.identity.agents.agent_processors import Processing
+from app.identity.agents.config import ForgettingPolicy, Processing
 from app.identity.agents.embedders import Embedders
-from app.identity.agents.retention import ForgettingPolicy
-from app.identity.usage.answer_repository import AnswerRepository
+from app.identity.usage.repository import AnswerRepository
 from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.extractor import Malformed
 from app.language.llm.model_catalogue import ExtractionModel

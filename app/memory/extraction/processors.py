@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from app.conversation.messages.schemas import MessageCreate
-from app.identity.agents.agent_processors import Processing
+from app.identity.agents.config import Processing
 from app.language.llm.extractor import Extraction, Proposed
 from app.memory.extraction.run_state import RunRequest, RunState
 from app.platform.plugins.points import (

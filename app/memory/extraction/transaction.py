@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.identity.agents.config import ForgettingPolicy, Policies
 from app.identity.agents.repository import PolicyRepository
-from app.identity.agents.retention import ForgettingPolicy, Policies
-from app.identity.usage.answer_repository import AnswerRepository
+from app.identity.usage.repository import AnswerRepository
 from app.language.llm.embedder import Embedder
 from app.memory.extraction.capacity_writer import CapacityWriter
 from app.memory.extraction.draft_writer import DraftWriter

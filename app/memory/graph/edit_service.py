@@ -13,7 +13,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.errors import VersionConflictError
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
-from app.identity.users.errors import UserRequiredError
+from app.identity.users.schemas import UserRequiredError
 from app.identity.users.service import resolve_subject
 from app.language.text.names import name_key
 from app.memory.graph.errors import (

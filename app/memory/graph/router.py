@@ -14,7 +14,7 @@ from app.identity.tenants.principal import (
     ReaderDep,
     WriterDep,
 )
-from app.identity.users.errors import UserNotFoundError, UserRequiredError
+from app.identity.users.schemas import UserNotFoundError, UserRequiredError
 from app.memory.graph.edit_service import GraphEditService
 from app.memory.graph.errors import (
     AliasNotFoundError,

@@ -8,7 +8,7 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.errors import VersionConflictError
-from app.identity.agents.agent_processors import Processing
+from app.identity.agents.config import Processing
 from app.identity.agents.embedders import Embedders, embed
 from app.identity.tenants.access import Principal
 from app.identity.tenants.repository import TenantRepository

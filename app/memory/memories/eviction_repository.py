@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 from sqlalchemy import CTE, ColumnElement, Double, and_, case, cast, func, literal, not_, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.identity.agents.retention import Eviction
+from app.identity.agents.config import Eviction
 from app.identity.tenants.access import Access
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import bucket, current

@@ -14,8 +14,8 @@ from app.identity.projects.policy import WRITING, Action, Visibility, allows
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
-from app.identity.users.errors import UserRequiredError
 from app.identity.users.repository import UserRepository
+from app.identity.users.schemas import UserRequiredError
 from app.identity.users.service import resolve_subject
 from app.memory.memories.errors import (
     NotYourMemoryError,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
-from app.identity.agents.agent_processors import Processing
+from app.identity.agents.config import Processing
 from app.identity.agents.embedders import EmbeddedQuery, QueryVectors, Spending
 from app.identity.tenants.access import Principal
 from app.language.llm.reranker import RERANK_CANDIDATES, Reranker

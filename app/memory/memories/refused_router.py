@@ -13,7 +13,7 @@ from app.identity.tenants.principal import (
     AdminDep,
     IdempotencyKeyDep,
 )
-from app.identity.users.errors import UserNotFoundError, UserRequiredError
+from app.identity.users.schemas import UserNotFoundError, UserRequiredError
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.memory.memories.errors import (
     DecisionNotFoundError,

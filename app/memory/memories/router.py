@@ -28,8 +28,8 @@ from app.identity.tenants.principal import (
     ReaderDep,
     WriterDep,
 )
-from app.identity.usage.errors import QuotaExhaustedError
-from app.identity.users.errors import UserNotFoundError, UserRequiredError
+from app.identity.usage.quota import QuotaExhaustedError
+from app.identity.users.schemas import UserNotFoundError, UserRequiredError
 from app.language.llm.errors import (
     EmbeddingUnavailableError,
     ModelUnavailableError,

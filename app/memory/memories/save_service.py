@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.identity.agents.agent_processors import Processing
+from app.identity.agents.config import Processing
 from app.identity.agents.embedders import Embedders, embed
 from app.identity.tenants.access import Principal
 from app.identity.users.service import for_default_user

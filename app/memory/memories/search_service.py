@@ -14,7 +14,7 @@ from app.conversation.messages.message_ranking import (
     marks,
 )
 from app.errors import SelectorRequiredError
-from app.identity.agents.agent_processors import Processing
+from app.identity.agents.config import Processing
 from app.identity.agents.embedders import Embedders, QueryVectors, Spending
 from app.identity.projects.errors import ProjectNotFoundError
 from app.identity.tenants.access import Principal

@@ -17,7 +17,7 @@ from app.identity.projects.errors import ReadOnlyMemberError
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
-from app.identity.users.errors import UserNotFoundError
+from app.identity.users.schemas import UserNotFoundError
 from app.language.llm.tokens import TokenCounter, fitting
 from app.memory.memories.amendments import was_closed
 from app.memory.memories.conflict_repository import shown_memories

@@ -15,15 +15,15 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.sessions.repository import refuse_disabled
+from app.identity.agents.config import profile_slots
 from app.identity.agents.errors import InvalidConfigError
-from app.identity.agents.profile_slots import profile_slots
 from app.identity.agents.repository import AgentRepository
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Access, Principal
-from app.identity.usage.answer_repository import AnswerRepository
 from app.identity.usage.ledger import ModelLedger
 from app.identity.usage.paid_answers import AnswerPurpose
 from app.identity.usage.quota import Exhausted
+from app.identity.usage.repository import AnswerRepository
 from app.identity.users.repository import UserRepository
 from app.language.llm.profiler import (
     CurrentValue,

@@ -7,8 +7,8 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.sessions.repository import refuse_disabled
+from app.identity.agents.config import ProfileSlot, profile_slots
 from app.identity.agents.errors import InvalidConfigError
-from app.identity.agents.profile_slots import ProfileSlot, profile_slots
 from app.identity.agents.repository import AgentRepository
 from app.identity.projects.errors import ReadOnlyMemberError
 from app.identity.projects.policy import WRITING

@@ -7,7 +7,7 @@ held to the lengths of the field.
 from collections.abc import Sequence
 from typing import Any, Final
 
-from app.identity.agents.profile_slots import ProfileSlot
+from app.identity.agents.config import ProfileSlot
 from app.language.llm.profiler import Slot, SlotValue
 from app.language.text.pieces import cut_at_sentence, sentences
 

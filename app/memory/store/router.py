@@ -16,7 +16,7 @@ from app.identity.tenants.principal import (
     ReaderDep,
     WriterDep,
 )
-from app.identity.users.errors import UserNotFoundError
+from app.identity.users.schemas import UserNotFoundError
 from app.language.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
 from app.memory.store.errors import StoreAnswerTooLargeError, TooManyTextsError
 from app.memory.store.schemas import StoreBatch, StoreResults, StoreSwept

@@ -22,7 +22,7 @@ from app.platform.database.base import Base, Id, TenantOwned, Timed
 class Webhook(TenantOwned, Timed, Base):
     """An address that receives some types of event. The secret is shown once.
 
-    It is stored encrypted (`app/governance/webhooks/secret_box.py`), since a signature cannot be
+    It is stored encrypted (`app/governance/webhooks/sender.py`), since a signature cannot be
     made from a hash.
     """
 

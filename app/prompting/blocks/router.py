@@ -27,7 +27,7 @@ from app.identity.tenants.principal import (
     ReaderDep,
     WriterDep,
 )
-from app.identity.users.errors import UserNotFoundError
+from app.identity.users.schemas import UserNotFoundError
 from app.platform.http.dependencies import RequiredVersionDep, VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id, OwnId

@@ -25,10 +25,10 @@ from app.conversation.sessions.repository import SessionRepository, refuse_disab
 from app.conversation.sessions.state_repository import StateRepository
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
-from app.identity.usage.answer_repository import AnswerRepository
 from app.identity.usage.ledger import ModelLedger
 from app.identity.usage.paid_answers import AnswerPurpose
 from app.identity.usage.quota import Exhausted
+from app.identity.usage.repository import AnswerRepository
 from app.identity.users.repository import UserRepository
 from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.summariser import Summariser, Summary, SummaryLine, SummaryRequest

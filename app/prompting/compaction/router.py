@@ -14,7 +14,7 @@ from app.identity.tenants.principal import (
     ModelUserDep,
     ReaderDep,
 )
-from app.identity.usage.errors import QuotaExhaustedError
+from app.identity.usage.quota import QuotaExhaustedError
 from app.language.llm.errors import ModelUnavailableError, UnknownModelError
 from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for

@@ -8,7 +8,7 @@ from app.conversation.messages.schemas import PressureRead
 from app.conversation.messages.window_strategies import StrategyFactory, pick_of
 from app.conversation.sessions.repository import SessionRepository
 from app.identity.tenants.access import Principal
-from app.identity.usage.errors import QuotaExhaustedError
+from app.identity.usage.quota import QuotaExhaustedError
 from app.language.llm.model_catalogue import SummariserCatalogue
 from app.language.llm.summariser import Summariser
 from app.language.llm.tokens import fitting

@@ -14,7 +14,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
-from app.identity.usage.answer_repository import AnswerRepository
+from app.identity.usage.repository import AnswerRepository
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest
 from app.language.llm.model_catalogue import ModelCatalogue
 from app.memory.extraction.evidence import EvidenceContext, WritableScopes

@@ -24,7 +24,7 @@ from app.identity.tenants.principal import (
     ReaderDep,
     WriterDep,
 )
-from app.identity.users.errors import UserNotFoundError
+from app.identity.users.schemas import UserNotFoundError
 from app.language.llm.errors import (
     EmbeddingUnavailableError,
     UnknownEmbedderError,

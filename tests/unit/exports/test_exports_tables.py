@@ -2,7 +2,7 @@
 
 from sqlalchemy import LargeBinary
 
-from app.governance.exports.exported_tables import (
+from app.governance.exports.scope_sql import (
     BELONGS,
     NOT_EXPORTED,
     NOUNS,

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.identity.usage.histogram import LONGER, MILLISECONDS, WAITS, bucket_of, percentile
+from app.identity.usage.activity import LONGER, MILLISECONDS, WAITS, bucket_of, percentile
 
 
 @pytest.mark.parametrize(

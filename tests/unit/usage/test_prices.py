@@ -3,7 +3,7 @@
 import pytest
 
 from app.errors import ConfigurationError
-from app.identity.usage.prices import Price, parsed_prices
+from app.identity.usage.quota import Price, parsed_prices
 
 
 def test_prices_are_read_by_model() -> None:

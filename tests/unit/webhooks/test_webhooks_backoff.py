@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.governance.webhooks.backoff import (
+from app.governance.webhooks.sender import (
     DELAYS,
     LONGEST_PAUSE,
     LONGEST_WAIT,

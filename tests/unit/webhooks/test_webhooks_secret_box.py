@@ -4,9 +4,8 @@ import base64
 
 import pytest
 
-from app.governance.webhooks.errors import SecretKeyMissingError
-from app.governance.webhooks.secret_box import SecretBox
-from app.governance.webhooks.sender import new_secret
+from app.governance.webhooks.schemas import SecretKeyMissingError
+from app.governance.webhooks.sender import SecretBox, new_secret
 
 OLD, NEW = (base64.b64encode(bytes([number]) * 32).decode() for number in (250, 251))
 

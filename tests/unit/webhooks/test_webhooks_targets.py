@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.governance.webhooks.errors import TargetRefusedError
+from app.governance.webhooks.schemas import TargetRefusedError
 from app.governance.webhooks.sender import Result, Sender
 from app.governance.webhooks.targets import (
     GuardedNetwork,
