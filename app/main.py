@@ -18,12 +18,12 @@ gc.disable()
 
 from fastapi import FastAPI
 
+from app.builders.factory import Factory
 from app.conversation.messages.router import anywhere_router, window_router
 from app.conversation.messages.router import router as messages
 from app.conversation.sessions.router import router as sessions
 from app.conversation.sessions.router import state_router as states
 from app.errors import ConfigurationError
-from app.factory import Factory
 from app.governance.evaluations.router import router as evaluations
 from app.governance.exports.router import router as exports
 from app.governance.forgetting.router import router as forgetting
@@ -68,6 +68,7 @@ from app.memory.store.router import router as store
 from app.platform.http import health, openapi, problems
 from app.platform.http.middleware import RequestMiddleware
 from app.platform.observability.logging import configure_logging
+from app.platform.version import VERSION
 from app.prompting.blocks.router import router as blocks
 from app.prompting.checkpoints.router import router as checkpoints
 from app.prompting.compaction.router import router as compaction
@@ -76,7 +77,6 @@ from app.prompting.documents.router import router as folders
 from app.prompting.tools.router import router as tools
 from app.runtime import Runtime, open_runtime, warmed_up
 from app.settings import Settings, load_settings
-from app.version import VERSION
 from app.worker import working
 
 if _COLLECTS:

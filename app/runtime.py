@@ -22,6 +22,7 @@ from app.conversation.sessions.policy import WindowPolicy
 from app.deployment import (
     Providers,
     capture_rules,
+    forgetting_policy,
     open_providers,
     saving_rules,
     search_ranks,
@@ -30,7 +31,7 @@ from app.deployment import (
 from app.errors import ConfigurationError
 from app.governance.exports.service import ExportSlots
 from app.governance.webhooks.repository import WebhookDirectory
-from app.identity.agents.config import Processing
+from app.identity.agents.config import ForgettingPolicy, Processing
 from app.identity.agents.embedders import Embedders
 from app.identity.tenants.repository import KeyDirectory
 from app.identity.tenants.service import Identification, KeyUse
@@ -70,7 +71,7 @@ the process is killed; oftener would be a write per key and memory for every req
 class Runtime:
     """One per process: what is open, and what the settings say in the words of each package.
 
-    `app.factory.Factory` builds the services out of it.
+    `app.builders.factory.Factory` builds the services out of it.
     """
 
     settings: Settings
@@ -87,6 +88,7 @@ class Runtime:
     window_policy: WindowPolicy
     window_strategies: Mapping[str, StrategyFactory]
     saving_rules: SaveRules
+    forgetting_policy: ForgettingPolicy
     search_ranks: SearchRanks
     large_buckets: LargeBuckets
     capture: CaptureRules
@@ -233,6 +235,7 @@ def _build(
         window_policy=window_policy(settings),
         window_strategies=installed_strategies(),
         saving_rules=saving_rules(settings),
+        forgetting_policy=forgetting_policy(settings),
         search_ranks=search_ranks(settings),
         large_buckets=LargeBuckets(database),
         capture=capture,

@@ -11,11 +11,11 @@ from collections.abc import AsyncIterator, Collection, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
 
+from app.builders.factory import Factory
 from app.builders.services import Services
 from app.conversation.messages.extraction_schedule import INDEX
 from app.conversation.messages.jobs import MessageJobs
 from app.conversation.sessions.jobs import COMPACT, EXTRACT, RESCUE
-from app.factory import Factory
 from app.governance.forgetting.jobs import ForgettingJobs
 from app.governance.forgetting.service import KIND as FORGET
 from app.governance.operations import housekeeping

@@ -15,7 +15,7 @@ import structlog
 import uvloop
 from pydantic_core import to_json
 
-from app.factory import Factory
+from app.builders.factory import Factory
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.features import bucket_statistics, coverage, features_of
 from app.language.ranking.fusion import fuse

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 from app.evaluation.api import Api, open_api
 from app.evaluation.dataset import Dataset, Question, Store, choose
-from app.evaluation.locomo_dataset import read_locomo
+from app.evaluation.locomo import read_locomo
 from app.evaluation.run import Evaluation, Plan
 from app.language.llm.tokens import TokenCounter, open_counter
 from app.runtime import utc_now

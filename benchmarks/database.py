@@ -14,7 +14,7 @@ import asyncpg
 import psutil
 from pgvector.asyncpg import register_vector
 
-from app.factory import Factory
+from app.builders.factory import Factory
 from app.identity.tenants.schemas import TenantCreate
 from app.identity.tenants.service import TenantService
 from app.language.llm.wordllama_embedder import WordLlamaEmbedder

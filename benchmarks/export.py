@@ -17,7 +17,7 @@ from typing import Any
 
 import asyncpg
 
-from app.factory import Factory
+from app.builders.factory import Factory
 from app.identity.tenants.schemas import TenantCreate
 from app.identity.tenants.service import TenantService
 from app.runtime import open_runtime

@@ -21,12 +21,12 @@ from typing import Any
 
 import asyncpg
 
+from app.builders.factory import Factory
 from app.conversation.messages.append_service import AppendService
 from app.conversation.messages.schemas import MessageAppend
 from app.conversation.messages.service import WindowRules
 from app.conversation.sessions.jobs import CAP, EXTRACT
 from app.evaluation.locomo import LocomoConversation, Sitting, read_conversation
-from app.factory import Factory
 from app.identity.tenants.access import Access, Principal
 from app.language.llm.chat import ChatAnswer, JsonSchema, Opening
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest, ModelUse

@@ -21,12 +21,12 @@ from typing import Any, Final, Literal
 
 import asyncpg
 
+from app.builders.factory import Factory
 from app.evaluation.api import Api, open_api
 from app.evaluation.dataset import Dataset, DatasetUnit, Store, choose
-from app.evaluation.locomo_dataset import read_locomo
+from app.evaluation.locomo import read_locomo
 from app.evaluation.report import report_of
 from app.evaluation.run import AskedQuestion, Evaluation, Loaded, Plan
-from app.factory import Factory
 from app.identity.tenants.access import Access
 from app.language.keyless.extractor import propose
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest

@@ -24,10 +24,10 @@ from typing import Any, Final
 import asyncpg
 from typing_extensions import override
 
+from app.builders.factory import Factory
 from app.evaluation.dataset import Dataset, Question, Store
 from app.evaluation.dataset_file import read_dataset
-from app.evaluation.locomo_dataset import read_locomo
-from app.factory import Factory
+from app.evaluation.locomo import read_locomo
 from app.identity.tenants.access import Principal
 from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 from app.memory.memories.large_buckets import LargeBuckets

@@ -22,7 +22,7 @@ import asyncpg
 from pgvector.asyncpg import register_vector
 from rich.progress import Progress
 
-from app.evaluation.locomo_dataset import read_locomo
+from app.evaluation.locomo import read_locomo
 from app.language.ranking.packing import K1, B
 from app.language.text.terms import terms
 from app.platform.database.engine import Database, open_database

@@ -15,7 +15,7 @@ from typing import Any
 
 import uvloop
 
-from app.factory import Factory
+from app.builders.factory import Factory
 from app.language.ranking.boosts import Boosts
 from app.memory.memories.candidate_search import by_all
 from app.memory.memories.search_schemas import SearchRequest

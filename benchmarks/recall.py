@@ -23,7 +23,7 @@ import kemem
 from app.evaluation.api import Api, open_api
 from app.evaluation.dataset import Dataset, choose
 from app.evaluation.dataset_file import read_dataset
-from app.evaluation.locomo_dataset import read_locomo
+from app.evaluation.locomo import read_locomo
 from app.evaluation.report import report_of
 from app.evaluation.run import Evaluation, Plan
 from app.language.ranking.boosts import Boosts

@@ -1,1 +1,1 @@
-"""How each service of a process is built out of the runtime; `app.factory.Factory` holds them."""
+"""How each service of a process is built out of the runtime; `Factory` holds them."""

@@ -13,7 +13,6 @@ from app.conversation.messages.service import MessageService, WindowRules
 from app.conversation.messages.window_service import WindowService
 from app.conversation.sessions.service import SessionService
 from app.conversation.sessions.state_service import StateService
-from app.deployment import forgetting_policy
 from app.governance.evaluations.service import EvaluationService
 from app.governance.exports.import_service import ImportService
 from app.governance.exports.service import ExportService
@@ -139,7 +138,7 @@ def _limits(at: Runtime) -> RunLimits:
 
 
 def _pipeline(_: Services, at: Runtime) -> Pipeline:
-    rules = PipelineRules(at.saving_rules, forgetting_policy(at.settings), RulesReconciler())
+    rules = PipelineRules(at.saving_rules, at.forgetting_policy, RulesReconciler())
     return Pipeline(at.database, at.embedders, rules, at.processing)
 
 
@@ -219,7 +218,7 @@ def _handlers(services: Services, at: Runtime) -> ToolHandlers:
 
 def _forgetting(_: Services, at: Runtime) -> Forgetting:
     purge = timedelta(days=at.settings.purge_days)
-    rules = ForgettingRules(forgetting_policy(at.settings), purge, at.window_policy)
+    rules = ForgettingRules(at.forgetting_policy, purge, at.window_policy)
     return Forgetting(at.database, rules)
 
 

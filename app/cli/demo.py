@@ -5,31 +5,15 @@ from typing import Annotated
 
 import typer
 
-from app.cli.evaluation_options import service_meant
 from app.cli.opening import run
 from app.cli.options import DataDirOption, settings_with
+from app.cli.service_options import KeyOption, UrlOption, service_meant
 from app.evaluation.api import open_api
 from app.evaluation.demo_locomo import play_locomo
 from app.evaluation.demo_story import play_story
 from app.evaluation.locomo import read_conversation
-from kemem.address import KEY_VARIABLE, URL_VARIABLE, Service
+from kemem.address import Service
 
-UrlOption = Annotated[
-    str | None,
-    typer.Option(
-        envvar=URL_VARIABLE,
-        help="Address of the service; the one that runs on this machine when left out.",
-        show_default=False,
-    ),
-]
-KeyOption = Annotated[
-    str | None,
-    typer.Option(
-        envvar=KEY_VARIABLE,
-        help="API key with the scope admin; the one of that service on this machine when left out.",
-        show_default=False,
-    ),
-]
 LocomoOption = Annotated[
     Path | None,
     typer.Option(

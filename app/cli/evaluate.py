@@ -1,4 +1,6 @@
-"""kemem eval: how much of what should be found is found, measured on a running service."""
+"""kemem eval: how much of what should be found is found, measured on a running service; and kemem
+calibrate: how similar an embedder finds what it should tell apart.
+"""
 
 import asyncio
 import secrets
@@ -10,37 +12,52 @@ from typing import Annotated, Any, Final, Literal
 
 import typer
 
-from app.cli.answer_options import (
+from app.cli.evaluation_options import (
     EVERY,
     AnswersOption,
     CacheOption,
+    DatasetPart,
     DryRunOption,
     JudgeOption,
     VariantsOption,
     WindowOption,
     YesOption,
     answer_wishes,
-)
-from app.cli.demo import KeyOption, UrlOption
-from app.cli.evaluation_options import (
-    DatasetPart,
     context_wishes,
     depth_of,
     depths,
     listed,
     search_fields,
-    service_meant,
     settings_of,
 )
-from app.cli.json_file import JsonFileOption, refuse_missing_folder
 from app.cli.opening import run
 from app.cli.options import DataDirOption, settings_with
+from app.cli.service_options import KeyOption, UrlOption, service_meant
+from app.console import UNUSABLE, fail
 from app.evaluation.answer_measurement import Wishes, measure_answers
+from app.evaluation.calibration import calibrate
 from app.evaluation.conversation_measurement import measure_conversations
 from app.evaluation.dataset import for_a_reader
 from app.evaluation.measurement import ReportTarget, describe_run, measure_dataset, read_given
 from app.evaluation.run import Plan
 from app.settings import Settings
+
+JsonFileOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--json",
+        dir_okay=False,
+        help="Write every figure to this file, with what they were measured on.",
+        show_default=False,
+    ),
+]
+
+
+def refuse_missing_folder(file: Path | None) -> None:
+    """End the command before the work is done, when its result could not be written."""
+    if file is not None and not file.absolute().parent.is_dir():
+        fail(f"There is no folder {file.absolute().parent} for {file.name}.", code=UNUSABLE)
+
 
 LEAST_MEMORY_TOKENS: Final = 100
 MOST_MEMORY_TOKENS: Final = 8000
@@ -263,3 +280,24 @@ async def _until_terminated(work: Any) -> None:
         raise typer.Exit(TERMINATED) from None
     finally:
         loop.remove_signal_handler(signal.SIGTERM)
+
+
+ModelOption = Annotated[
+    str | None,
+    typer.Option(
+        help="Embedder to measure, such as wordllama or openai/text-embedding-3-small; "
+        "MEMORY_EMBEDDING_MODEL when left out.",
+        show_default=False,
+    ),
+]
+
+
+def calibrate_command(model: ModelOption = None, json_file: JsonFileOption = None) -> None:
+    """Measure how similar the embedder finds duplicates, contradictions and strangers.
+
+    Embeds pairs that come with KeMem, in English and Chinese, and derives a duplicate
+    threshold and a neighbour floor from their similarities. Needs no database and no service;
+    changes nothing.
+    """
+    refuse_missing_folder(json_file)
+    run(calibrate(settings_with(), model, json_file))

@@ -1,28 +1,20 @@
-"""What options of `kemem eval` mean: depths, fields of a search; and which service any command
-that calls one is for.
+"""What options of `kemem eval` mean: depths, fields of a search; who reads, who grades, and what
+the reader is given.
 """
 
 import json
-import os
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Final
+from pathlib import Path
+from typing import Annotated, Any, Final
+
+import typer
 
 from app.console import UNUSABLE, fail
-from app.errors import ConfigurationError
 from app.evaluation.answer_measurement import Wishes
 from app.evaluation.dataset import Dataset, choose
-from app.evaluation.reader import MESSAGES
+from app.evaluation.reader import MESSAGES, VARIANTS
 from app.evaluation.run import Plan
-from app.settings import Settings
-from kemem.address import (
-    FOLDER_VARIABLE,
-    KEY_VARIABLE,
-    URL_VARIABLE,
-    Service,
-    find_service,
-)
-from kemem.errors import ConfigurationError as UnusableAddressError
 
 DEFAULT_BUDGET: Final = 2000
 """Tokens of a context, as of the service when it says nothing else."""
@@ -153,30 +145,77 @@ def settings_of(
     }
 
 
-def service_meant(url: str | None, key: str | None, settings: Settings) -> Service:
-    """The service of --url and --key, or of KEMEM_URL and KEMEM_API_KEY; else the one that the
-    client finds on this machine.
+EVERY: Final = ",".join(VARIANTS)
 
-    Raises:
-        ConfigurationError: the address is none, there is no key for it, or several services run.
+AnswersOption = Annotated[
+    str | None,
+    typer.Option(
+        "--answers",
+        metavar="MODEL",
+        help="Let this model answer, such as openai/gpt-4.1-mini, of OPENAI_BASE_URL.",
+        show_default=False,
+    ),
+]
+JudgeOption = Annotated[
+    str | None,
+    typer.Option(
+        "--judge",
+        metavar="MODEL",
+        help="Let this model grade the answers; that of --answers when left out.",
+        show_default=False,
+    ),
+]
+VariantsOption = Annotated[
+    str,
+    typer.Option(
+        "--variants",
+        help="What the model of --answers is given, separated by commas: a context, the ten best "
+        "messages, the whole conversation, nothing.",
+    ),
+]
+WindowOption = Annotated[
+    int,
+    typer.Option(
+        "--window", min=1000, help="Tokens that it takes; a longer conversation is not asked."
+    ),
+]
+CacheOption = Annotated[
+    Path,
+    typer.Option("--cache", file_okay=False, help="Folder in which answers and grades are kept."),
+]
+YesOption = Annotated[bool, typer.Option("--yes", help="Ask models without asking you first.")]
+DryRunOption = Annotated[
+    bool, typer.Option("--dry-run", help="Say what models would be asked, and ask none.")
+]
 
-    """
-    environ = {
-        name: value
-        for name, value in os.environ.items()
-        if name not in {URL_VARIABLE, KEY_VARIABLE, FOLDER_VARIABLE}
-    }
-    if settings.data_dir is not None:
-        environ[FOLDER_VARIABLE] = str(settings.data_dir)
-    try:
-        return find_service(url, key, environ, default_url=f"http://127.0.0.1:{settings.port}")
-    except UnusableAddressError as error:
-        sentence = (
-            str(error)
-            .replace("base_url", "--url")
-            .replace("argument api_key", "option --key")
-            .replace(
-                f"set {KEY_VARIABLE}, or pass api_key", f"give it with --key, or in {KEY_VARIABLE}"
-            )
+
+def answer_wishes(
+    model: str | None,
+    judge: str | None,
+    variants: str,
+    window: int,
+    cache: Path,
+    *,
+    yes: bool,
+    dry_run: bool,
+) -> Wishes | None:
+    """What is wanted of models; None when no answers are."""
+    if model is None:
+        if judge is not None or yes or dry_run:
+            fail("--judge, --yes and --dry-run are of --answers.", code=UNUSABLE)
+        return None
+    names = tuple(dict.fromkeys(listed(variants)))
+    unknown = [name for name in names if name not in VARIANTS]
+    if unknown or not names:
+        fail(
+            f"--variants takes some of {', '.join(VARIANTS)}, and not {variants!r}.", code=UNUSABLE
         )
-        raise ConfigurationError(sentence.replace("api_key", "--key")) from None
+    return Wishes(
+        model=model,
+        judge=judge or model,
+        variants=names,
+        window=window,
+        cache=cache,
+        yes=yes,
+        dry_run=dry_run,
+    )

@@ -8,10 +8,10 @@ from typing import Annotated
 
 import typer
 
+from app.builders.factory import Factory
 from app.cli.opening import open_console_dsn, run
 from app.cli.options import DataDirOption, data_dir_of, settings_with
 from app.console import err
-from app.factory import Factory
 from app.identity.tenants.errors import (
     ExpiredKeyError,
     RevokedKeyError,

@@ -12,15 +12,20 @@ from zoneinfo import ZoneInfo, available_timezones
 import typer
 from pydantic import TypeAdapter
 
-from app.cli.conversation_budget import BudgetWatch, ImportBudget, StoppedError, UnpricedError
 from app.cli.conversation_formats import FilesRead, read_conversations
 from app.cli.conversation_messages import FileConversation, Times, check
-from app.cli.conversation_plan import plan_of, tell_plan
+from app.cli.conversation_plan import (
+    BudgetWatch,
+    ImportBudget,
+    StoppedError,
+    UnpricedError,
+    plan_of,
+    tell_plan,
+)
 from app.cli.conversation_records import Record, UnreadableError, records_of
-from app.cli.demo import KeyOption, UrlOption
-from app.cli.evaluation_options import service_meant
-from app.cli.import_ import told_failures
+from app.cli.import_export import told_failures
 from app.cli.options import DataDirOption, JsonOption, settings_with
+from app.cli.service_options import KeyOption, UrlOption, service_meant
 from app.console import REFUSED, UNUSABLE, err, fail, print_json, progress
 from app.conversation.messages.schemas import BATCH
 from app.platform.values.fields import OwnId

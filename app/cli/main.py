@@ -14,7 +14,7 @@ import typer
 from typer.core import TyperGroup
 from typing_extensions import override
 
-from app.version import VERSION
+from app.platform.version import VERSION
 
 
 class ListedCommand(NamedTuple):
@@ -55,7 +55,7 @@ COMMANDS: Final = {
         "Measure what a running service finds: recall@k, nDCG@10, MRR, latency and tokens.",
     ),
     "calibrate": ListedCommand(
-        "app.cli.calibrate:calibrate_command",
+        "app.cli.evaluate:calibrate_command",
         "Measure how similar the embedder finds duplicates, contradictions and strangers.",
     ),
     "purge": ListedCommand(
@@ -75,15 +75,15 @@ COMMANDS: Final = {
         "Encrypt the secrets of webhooks with the first key of MEMORY_SECRET_KEY.",
     ),
     "optimize": ListedCommand(
-        "app.cli.optimize:optimize_command",
+        "app.cli.maintenance:optimize_command",
         "Give large buckets binary codes, and take them where few are left.",
     ),
     "export": ListedCommand(
-        "app.cli.export:export_command",
+        "app.cli.import_export:export_command",
         "Write everything the key's tenant holds to a file, as it is at this moment.",
     ),
     "import": ListedCommand(
-        "app.cli.import_:import_command",
+        "app.cli.import_export:import_command",
         "Read a file of `kemem export` into the tenant of the key, as it was.",
     ),
     "import-conversations": ListedCommand(

@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from app.builders.factory import Factory
 from app.cli.maintenance import tenant_ids
 from app.cli.opening import open_console_dsn, run
 from app.cli.options import DataDirOption, settings_with
@@ -14,7 +15,6 @@ from app.console import REFUSED, UNUSABLE, err, fail, print_table, progress
 from app.conversation.sessions.errors import SessionNotFoundError
 from app.deployment import COMMAND_WAIT, open_providers
 from app.errors import DomainError
-from app.factory import Factory
 from app.language.llm.model_catalogue import RULES
 from app.memory.extraction.reread_service import RereadPlan, RereadService, SessionReread
 from app.platform.values.ids import composed

@@ -1,25 +1,23 @@
-"""The service of `kemem serve`: its database opened, announced, served until a signal."""
+"""The service of `kemem serve`: its database opened, announced, served until a signal; and the
+record of a running embedded service, by which clients on this machine find it.
+"""
 
+import fcntl
+import hashlib
+import json
+import os
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
 import structlog
 
+from app.builders.factory import Factory
 from app.cli.first_key import SCOPES, TENANT, ensure_key, key_file
 from app.cli.options import data_dir_of, with_kept_key
-from app.cli.service_record import recorded
-from app.errors import ConfigurationError
-from app.factory import Factory
-from app.identity.tenants.sign_in_service import SignInService
-from app.platform.database.logins import ensure_serving_login
-from app.platform.database.migrate import current_revision, refuse_unknown, upgrade
-from app.platform.embedded.attachment import open_embedded
-from app.platform.embedded.data_folder import open_data_folder
-from app.platform.http.health import is_loopback
-from app.platform.processes.fork_server import ForkServer
-from app.runtime import Runtime, open_runtime, open_usable
-from app.serving import (
+from app.cli.serving import (
     address_of,
     begin_children,
     listen,
@@ -27,8 +25,18 @@ from app.serving import (
     serve,
     stoppable,
 )
+from app.errors import ConfigurationError
+from app.identity.tenants.sign_in_service import SignInService
+from app.platform.database.logins import ensure_serving_login
+from app.platform.database.migrate import current_revision, refuse_unknown, upgrade
+from app.platform.embedded.attachment import open_embedded
+from app.platform.embedded.data_folder import open_data_folder
+from app.platform.http.health import is_loopback
+from app.platform.processes.fork_server import ForkServer
+from app.platform.version import VERSION
+from app.runtime import Runtime, open_runtime, open_usable
 from app.settings import Settings
-from app.version import VERSION
+from kemem.running_services import recorded_services, records_folder
 
 log = structlog.get_logger()
 
@@ -165,3 +173,66 @@ curl -sS $KEMEM_URL/v1/memories/search -H "Authorization: Bearer $KEMEM_API_KEY"
   -H "Content-Type: application/json" \\
   -d '{{"query": "What does she drink?", "user_id": "ana", "limit": 3}}'
 echo"""
+
+
+@contextmanager
+def recorded(address: str, data_dir: Path) -> Iterator[None]:
+    """Record for the time of the block that the service of `data_dir` answers at `address`.
+
+    The caller holds the data folder. A service that cannot be recorded runs all the same:
+    clients then need its address.
+    """
+    try:
+        path = _path_of(data_dir)
+        file = _write(path, address, data_dir)
+    except (OSError, RuntimeError) as error:
+        log.warning(
+            "service_not_recorded",
+            error=type(error).__name__,
+            remedy="clients on this machine need KEMEM_URL",
+        )
+        yield
+        return
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            path.unlink(missing_ok=True)
+        os.close(file)
+
+
+def _path_of(data_dir: Path) -> Path:
+    folder = records_folder(os.environ)
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if folder.stat().st_uid != os.geteuid():
+        raise PermissionError("the folder of records belongs to another user")
+    _remove_abandoned(folder)
+    return folder / _name_of(data_dir)
+
+
+def _name_of(data_dir: Path) -> str:
+    """One for each data folder: a service replaces what its killed predecessor left."""
+    return f"{hashlib.sha256(os.fsencode(data_dir)).hexdigest()[:32]}.json"
+
+
+def _remove_abandoned(folder: Path) -> None:
+    """Remove leftovers of data folders that are gone: nobody starts a service on those."""
+    for record in recorded_services(os.environ):
+        if not record.is_running and not record.data_dir.exists():
+            (folder / _name_of(record.data_dir)).unlink(missing_ok=True)
+
+
+def _write(path: Path, address: str, data_dir: Path) -> int:
+    """Replace the record, whole and locked; the descriptor that holds the lock."""
+    draft = path.with_suffix(".new")
+    draft.unlink(missing_ok=True)
+    file = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        told = {"base_url": address, "data_dir": str(data_dir), "pid": os.getpid()}
+        os.write(file, json.dumps(told).encode())
+        draft.replace(path)
+    except BaseException:
+        os.close(file)
+        raise
+    return file

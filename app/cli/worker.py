@@ -17,9 +17,9 @@ from app.cli.options import settings_with
 from app.errors import ConfigurationError
 from app.platform.jobs.worker import Worker
 from app.platform.observability.logging import configure_logging
+from app.platform.version import VERSION
 from app.runtime import open_runtime, warmed_up
 from app.settings import Settings
-from app.version import VERSION
 from app.worker import worker_of
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -12,22 +12,26 @@ from app.console import out, print_table, write_json
 from app.deployment import COMMAND_WAIT, open_catalogue
 from app.evaluation.calibration_figures import (
     FLOOR_RULE,
+    KINDS,
+    LANGUAGES,
     QUANTILES,
     THRESHOLD_RULE,
+    Kind,
+    Language,
     Measured,
     Taken,
     above,
     derive_floor,
     derive_threshold,
     distribution,
+    shipped_pairs,
     taken,
 )
-from app.evaluation.calibration_pairs import KINDS, LANGUAGES, Kind, Language, shipped_pairs
 from app.language.llm.embedder import Embedder
 from app.language.text.distinctions import differs
+from app.platform.version import VERSION
 from app.runtime import utc_now
 from app.settings import Settings
-from app.version import VERSION
 
 SCRIPTS: Final[Mapping[Language, str]] = {"english": "latin", "chinese": "cjk"}
 

@@ -1,16 +1,43 @@
-"""From the similarities of labelled pairs to thresholds. Pure.
+"""The labelled pairs that `kemem calibrate` measures an embedder on, and from the similarities of
+such pairs to thresholds.
 
 A threshold only nominates; the guard of `text/distinctions.py` decides. So what a
 threshold takes is what is near enough *and* passes the guard.
 """
 
+import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from importlib.resources import files
+from typing import Final, Literal, get_args
 
-from app.evaluation.calibration_pairs import KINDS, Kind
 from app.evaluation.metrics import quantile
+
+Kind = Literal["duplicate", "same_topic", "contradiction", "unrelated"]
+Language = Literal["english", "chinese"]
+
+KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
+LANGUAGES: Final[tuple[Language, ...]] = get_args(Language)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two statements, and how they stand to each other."""
+
+    kind: Kind
+    first: str
+    second: str
+
+
+def shipped_pairs(language: Language) -> list[Pair]:
+    """The pairs of a language, in the order of the file."""
+    text = (files("app.evaluation") / "data" / f"calibration_{language}.jsonl").read_text("utf-8")
+    return [
+        Pair(line["kind"], line["a"], line["b"])
+        for line in map(json.loads, text.strip().split("\n"))
+    ]
+
 
 QUANTILES: Final = (5, 25, 50, 75, 95)
 

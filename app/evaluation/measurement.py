@@ -12,15 +12,14 @@ import typer
 from app.console import REFUSED, err, out, write_json
 from app.errors import ConfigurationError
 from app.evaluation.api import open_api
-from app.evaluation.beam_dataset import read_beam
 from app.evaluation.dataset import Dataset
 from app.evaluation.dataset_file import read_dataset
-from app.evaluation.locomo_dataset import read_locomo
-from app.evaluation.longmemeval_dataset import read_longmemeval
+from app.evaluation.locomo import read_locomo
+from app.evaluation.published_datasets import read_beam, read_longmemeval
 from app.evaluation.report import figures_of, print_report, report_of
 from app.evaluation.run import Evaluation, Plan
+from app.platform.version import VERSION
 from app.runtime import utc_now
-from app.version import VERSION
 from kemem.address import Service
 
 

@@ -7,14 +7,16 @@ import pytest
 from cli_support import kemem
 
 from app.evaluation.calibration_figures import (
+    KINDS,
+    LANGUAGES,
     Measured,
     above,
     derive_floor,
     derive_threshold,
     distribution,
+    shipped_pairs,
     taken,
 )
-from app.evaluation.calibration_pairs import KINDS, LANGUAGES, shipped_pairs
 from app.language.text.normal_forms import has_cjk, normalise
 
 

@@ -7,18 +7,18 @@ import pytest
 from typer import Exit
 from typer.testing import CliRunner
 
-from app.cli.answer_options import answer_wishes
 from app.cli.evaluation_options import (
     DatasetPart,
+    answer_wishes,
     context_wishes,
     depth_of,
     depths,
     search_fields,
-    service_meant,
     settings_of,
 )
 from app.cli.failures import sentence_for
 from app.cli.main import cli
+from app.cli.service_options import service_meant
 from app.errors import ConfigurationError
 from app.evaluation.run import Plan
 from app.settings import Settings

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from app.cli.failures import sentence_for
 from app.cli.main import COMMANDS, cli, load_command
-from app.version import VERSION
+from app.platform.version import VERSION
 
 CALLS = (
     (), ("serve",), ("migrate",), ("tenants",), ("tenants", "create"), ("tenants", "list"),

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from app.cli.conversation_budget import ImportBudget, ImportSpending
 from app.cli.conversation_cost import Estimate, estimate_of
 from app.cli.conversation_messages import FileConversation, FileMessage
+from app.cli.conversation_plan import ImportBudget, ImportSpending
 from app.language.llm.tokens import EstimatedTokens
 from app.memory.extraction.session_reader import MESSAGES
 from kemem.jobs import ModelPrice, UsageOfDay, UsedModel, UsedModels

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from cli_support import kemem
 
-from app.factory import Factory
+from app.builders.factory import Factory
 from app.governance.webhooks.sender import SecretBox
 from app.identity.usage.ledger import EmbeddingLedger
 from app.language.llm.embedder import DenseShare, DuplicateThreshold

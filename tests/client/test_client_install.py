@@ -6,7 +6,7 @@ import tomllib
 from pathlib import Path
 
 import kemem
-from app.version import VERSION
+from app.platform.version import VERSION
 from tests.support.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]

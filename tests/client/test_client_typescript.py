@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from app.version import VERSION
+from app.platform.version import VERSION
 from kemem import AsyncMemory
 from scripts.generate_typescript import CLIENT, generate
 from tests.support.service import listening

@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 import pytest
 from httpx import AsyncClient
 
+from app.builders.factory import Factory
 from app.cli.maintenance import OTHERS
-from app.factory import Factory
 from app.identity.usage.ledger import EmbeddingLedger
 from app.language.llm.errors import EmbeddingUnavailableError
 from app.memory.memories.backfill import ReembedService

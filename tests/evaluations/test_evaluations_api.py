@@ -13,9 +13,9 @@ from app.governance.evaluations.schemas import (
     EvaluationQuery,
 )
 from app.governance.evaluations.service import EvaluationService
+from app.platform.version import VERSION
 from app.platform.work.unit import Work
 from app.runtime import Runtime
-from app.version import VERSION
 from tests.support.api import every_page, fields, ok, problem
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key

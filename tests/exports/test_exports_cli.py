@@ -15,7 +15,7 @@ import httpx
 import pytest
 from typer.testing import CliRunner, Result
 
-from app.cli.import_ import checked
+from app.cli.import_export import checked
 from app.cli.main import cli
 from kemem.exports import BrokenExportError
 from tests.support.flaky_server import Behaviour, FlakyServer, flaky_server, sends

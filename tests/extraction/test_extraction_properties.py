@@ -15,8 +15,8 @@ import asyncpg
 import pytest
 from httpx import AsyncClient
 
+from app.builders.factory import Factory
 from app.conversation.sessions.jobs import EXTRACT
-from app.factory import Factory
 from app.language.keyless.reconciler import RulesReconciler
 from app.language.llm.errors import ModelUnavailableError
 from app.language.llm.extractor import Extraction, ExtractionRequest, Proposed

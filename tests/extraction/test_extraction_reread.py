@@ -9,7 +9,7 @@ import pytest
 from httpx import AsyncClient
 from typing_extensions import override
 
-from app.factory import Factory
+from app.builders.factory import Factory
 from app.language.keyless.extractor import RulesExtractor
 from app.language.keyless.reconciler import RulesReconciler
 from app.language.llm.extractor import ConversationTurn, Extraction, ExtractionRequest, Proposed

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.factory import Factory
+from app.builders.factory import Factory
 from app.governance.forgetting.schemas import STEPS
 from app.governance.forgetting.steps import Forgetting, ForgettingRules
 from app.identity.agents.config import ForgettingPolicy

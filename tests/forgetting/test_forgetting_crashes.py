@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import pytest
 from httpx import AsyncClient
 
-from app.factory import Factory
+from app.builders.factory import Factory
 from app.governance.forgetting.steps import Forgetting
 from app.governance.operations.housekeeping import KIND as HOUSEKEEPING
 from app.platform.database.base import new_id

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from httpx import AsyncClient
 
-from app.factory import Factory
+from app.builders.factory import Factory
 from app.governance.forgetting.steps import Forgetting
 from app.prompting.checkpoints.archive_service import CheckpointArchiving
 from app.runtime import Runtime

@@ -13,8 +13,8 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 from typer.testing import CliRunner, Result
 
+from app.cli.import_export import as_mem0
 from app.cli.main import cli
-from app.cli.mem0_export import as_mem0
 from tests.support.environments import python
 from tests.support.mem0 import run_script
 from tests.support.service import listening

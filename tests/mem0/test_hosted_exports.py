@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.factory import Factory
+from app.builders.factory import Factory
 from app.integrations.mem0.errors import InvalidMem0RequestError
 from app.integrations.mem0.export_schemas import ExportGet
 from app.integrations.mem0.export_service import Mem0ExportService

@@ -4,8 +4,8 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
+from app.builders.factory import Factory
 from app.errors import VersionConflictError
-from app.factory import Factory
 from app.identity.tenants.access import Principal
 from app.integrations.mem0.change_service import Mem0ChangeService
 from app.integrations.mem0.schemas import UpdateRequest

@@ -8,7 +8,7 @@ import pytest_asyncio
 from httpx import AsyncClient
 from prometheus_client import REGISTRY
 
-from app.factory import Factory
+from app.builders.factory import Factory
 from app.governance.operations.housekeeping import KIND, Housekeeping
 from app.memory.memories.backfill import ReembedService
 from app.memory.memories.quantisation import QuantisationService

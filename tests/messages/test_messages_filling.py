@@ -15,9 +15,9 @@ import pytest_asyncio
 from fastapi import FastAPI
 from httpx import AsyncClient
 
+from app.builders.factory import Factory
 from app.conversation.messages.jobs import MessageBackfill
 from app.conversation.messages.message_index import INDEXED_AT_ONCE
-from app.factory import Factory
 from app.governance.operations.housekeeping import Housekeeping
 from app.governance.operations.repository import Retention
 from app.identity.usage.ledger import EmbeddingLedger

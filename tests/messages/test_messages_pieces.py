@@ -12,9 +12,9 @@ from alembic import command
 from fastapi import FastAPI
 from httpx import AsyncClient, Response
 
+from app.builders.factory import Factory
 from app.conversation.messages.jobs import MessageBackfill
 from app.conversation.messages.message_index import INDEXED_AT_ONCE
-from app.factory import Factory
 from app.governance.operations.housekeeping import Housekeeping
 from app.governance.operations.repository import Retention
 from app.identity.usage.ledger import EmbeddingLedger

@@ -80,7 +80,7 @@ except SystemExit:
 """
     )
 
-    assert ours(modules) == {"app.cli", "app.cli.main", "app.version"}
+    assert ours(modules) == {"app.cli", "app.cli.main", "app.platform", "app.platform.version"}
     assert not packages_of(modules) & {
         "fastapi", "pydantic_settings", "sqlalchemy", "numpy", "httpx", "httpx2",
     }  # fmt: skip
@@ -98,7 +98,7 @@ def test_commands_calculate_in_one_thread_unless_told_otherwise() -> None:
     program = """
 import os, sys
 from app.cli.main import load
-load("app.version:VERSION")
+load("app.platform.version:VERSION")
 print("numpy" in sys.modules, os.environ["OPENBLAS_NUM_THREADS"])
 """
     for given, threads in (({}, "1"), ({"OPENBLAS_NUM_THREADS": "4"}, "4")):

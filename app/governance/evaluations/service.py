@@ -17,9 +17,9 @@ from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError
 from app.platform.database.base import new_id
 from app.platform.values.pagination import Page, decode_time, page
+from app.platform.version import VERSION
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
-from app.version import VERSION
 
 log = structlog.get_logger()
 

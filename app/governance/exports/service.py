@@ -27,7 +27,7 @@ from app.identity.tenants.repository import TenantRepository
 from app.identity.users.repository import UserRepository
 from app.platform.database.engine import Database
 from app.platform.database.migrate import head
-from app.version import VERSION
+from app.platform.version import VERSION
 
 log = structlog.get_logger()
 

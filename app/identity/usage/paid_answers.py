@@ -21,7 +21,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.usage.repository import AnswerRepository
 from app.language.llm.extractor import ModelUse
 from app.platform.database.engine import Database, clock_of
-from app.version import VERSION
+from app.platform.version import VERSION
 
 log = structlog.get_logger()
 

@@ -17,7 +17,7 @@ from app.integrations.mcp.service import BLOCK_URI, PROFILE_URI, McpResourceServ
 from app.integrations.mcp.toolset import INSTRUCTIONS, MCP_TOOLS
 from app.platform.http import problems
 from app.platform.http.dependencies import service_of
-from app.version import VERSION
+from app.platform.version import VERSION
 
 RESOURCE_NOT_FOUND: Final = -32002
 """As the protocol has it until 2025-11-25; later ones say that a parameter is not valid."""

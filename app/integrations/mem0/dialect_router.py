@@ -22,8 +22,8 @@ from app.platform.http.dependencies import service_of
 from app.platform.http.descriptions import describe, read_sentences
 from app.platform.http.problems import ErrorBody
 from app.platform.values.fields import Document, Id, OwnId, Timestamp
+from app.platform.version import VERSION
 from app.settings import Settings
-from app.version import VERSION
 
 Headers = list[tuple[bytes, bytes]]
 

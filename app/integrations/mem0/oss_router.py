@@ -38,7 +38,7 @@ from app.integrations.mem0.service import Mem0Service, made
 from app.memory.memories.schemas import BATCH, Content, SaidMessage
 from app.platform.http.dependencies import provided
 from app.platform.values.fields import Metadata, OwnId, Schema, example
-from app.version import VERSION
+from app.platform.version import VERSION
 
 
 class ServerOwner(Schema):

@@ -35,7 +35,7 @@ from app.platform.observability.spans import (
     Tracing,
     in_force,
 )
-from app.version import VERSION
+from app.platform.version import VERSION
 
 _W3C: Final = TraceContextTextMapPropagator()
 _W3C_HEADERS: Final = frozenset({b"traceparent", b"tracestate"})

@@ -6,14 +6,18 @@ from datetime import UTC, datetime
 import pytest
 from typer import Exit
 
-from app.evaluation.answer_measurement import confirm, grade_readings, price_of
-from app.evaluation.answer_report import answer_report_of, print_answer_report
+from app.evaluation.answer_measurement import (
+    answer_report_of,
+    confirm,
+    grade_readings,
+    price_of,
+    print_answer_report,
+)
 from app.evaluation.conversation_measurement import Gathered
 from app.evaluation.conversation_run import MeasuredContext
 from app.evaluation.dataset import NEVER_SAID, Dataset, DatasetUnit, Question, Store
-from app.evaluation.grader import grader_prompt, score_of
 from app.evaluation.kept_answers import KeptAnswers
-from app.evaluation.reader import reader_prompt, readings_of, rendered
+from app.evaluation.reader import grader_prompt, reader_prompt, readings_of, rendered, score_of
 from app.evaluation.run import AskedQuestion
 from app.language.llm.chat import ChatAnswer
 from app.language.llm.errors import ModelUnavailableError

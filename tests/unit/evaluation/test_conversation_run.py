@@ -9,8 +9,12 @@ import pytest
 from typer import Exit
 
 from app.evaluation.api import Api
-from app.evaluation.context_report import context_report_of, print_context_report
-from app.evaluation.conversation_measurement import Gathered, report_conversations
+from app.evaluation.conversation_measurement import (
+    Gathered,
+    context_report_of,
+    print_context_report,
+    report_conversations,
+)
 from app.evaluation.conversation_run import RETRY_SECONDS, ConversationEvaluation
 from app.evaluation.dataset import Dataset, DatasetUnit, Question, Store
 from app.evaluation.run import Plan

@@ -17,8 +17,7 @@ from app.evaluation.dataset import (
     parse_moment,
 )
 from app.evaluation.dataset_file import read_dataset
-from app.evaluation.locomo import read_conversation
-from app.evaluation.locomo_dataset import read_locomo
+from app.evaluation.locomo import read_conversation, read_locomo
 from app.evaluation.run import BATCH, Loaded, batches
 
 

@@ -6,10 +6,9 @@ from datetime import UTC, datetime
 import pytest
 
 from app.errors import ConfigurationError
-from app.evaluation.beam_dataset import read_beam
 from app.evaluation.dataset import DatasetUnit, Question
-from app.evaluation.longmemeval_dataset import read_longmemeval
 from app.evaluation.measurement import describe_run, read_given
+from app.evaluation.published_datasets import read_beam, read_longmemeval
 from kemem.address import Service
 
 ASKED = {
