@@ -35,8 +35,7 @@ from app.language.llm.model_extractor import ModelExtractor
 from app.language.llm.model_reconciler import ModelReconciler
 from app.memory.extraction.jobs import SessionJobs
 from app.platform.jobs.dispatch import Dispatch
-from app.platform.jobs.errors import DeferJobError
-from app.platform.jobs.failures import judge
+from app.platform.jobs.failures import DeferJobError, judge
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from app.runtime import Runtime, open_runtime

@@ -33,8 +33,13 @@ from app.language.llm.extractor import ConversationTurn, ExtractionRequest
 from app.language.text.names import name_candidates, name_key
 from app.memory.graph.memory_reader import note_mentions
 from app.memory.graph.repository import EntityRepository
-from app.memory.graph.statements import GraphOwner, NamedEntity, RelationStatement
-from app.memory.graph.triples import Speaker, triples_of
+from app.memory.graph.statements import (
+    GraphOwner,
+    NamedEntity,
+    RelationStatement,
+    Speaker,
+    triples_of,
+)
 from app.memory.graph.writer import GraphWriter
 from app.memory.memories.refreshes import GRAPH_REFRESH
 from app.runtime import Runtime, open_runtime, utc_now

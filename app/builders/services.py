@@ -11,8 +11,7 @@ from app.conversation.messages.jobs import MessageBackfill
 from app.conversation.messages.search_service import MessageSearchService
 from app.conversation.messages.service import MessageService, WindowRules
 from app.conversation.messages.window_service import WindowService
-from app.conversation.sessions.service import SessionService
-from app.conversation.sessions.state_service import StateService
+from app.conversation.sessions.service import SessionService, StateService
 from app.governance.evaluations.service import EvaluationService
 from app.governance.exports.import_service import ImportService
 from app.governance.exports.service import ExportService

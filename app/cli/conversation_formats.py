@@ -26,8 +26,7 @@ from app.cli.conversation_messages import (
 )
 from app.cli.conversation_records import Record, UnreadableError
 from app.conversation.messages.capture import CLOCKS_APART
-from app.platform.values.fields import ID_PATTERN
-from app.platform.values.ids import composed
+from app.platform.values.fields import ID_PATTERN, composed
 
 
 @dataclass(frozen=True, slots=True)

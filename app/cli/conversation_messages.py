@@ -16,8 +16,7 @@ from app.cli.conversation_records import UnreadableError
 from app.conversation.messages.capture import CLOCKS_APART, FIRST_YEAR
 from app.conversation.messages.schemas import MessageCreate
 from app.language.llm.content_parts import read_part
-from app.platform.values.fields import OwnId
-from app.platform.values.ids import composed
+from app.platform.values.fields import OwnId, composed
 
 ROLES: Final = {
     "user": "user", "human": "user", "assistant": "assistant", "system": "system",

@@ -15,7 +15,7 @@ from app.cli.service_options import KeyOption, UrlOption, service_meant
 from app.console import REFUSED, UNUSABLE, err, fail, print_json, progress
 from app.deployment import saving_rules
 from app.identity.agents.repository import DEFAULT_AGENT_ID
-from app.platform.values.ids import WANTED, composed, is_own_id
+from app.platform.values.fields import WANTED, composed, is_own_id
 from kemem import Memory
 from kemem.calls import fetch
 from kemem.errors import ConflictError, NotFoundError

@@ -26,7 +26,7 @@ from app.memory.memories.gate import Gate, Proposal
 from app.memory.memories.models import Memory
 from app.memory.memories.record_repository import NOT_IN_HISTORY
 from app.memory.memories.schemas import MemoryCreate, MemoryType
-from app.platform.values.ids import composed, is_own_id
+from app.platform.values.fields import composed, is_own_id
 
 Row = dict[str, Any]
 

@@ -12,12 +12,12 @@ from app.cli.maintenance import tenant_ids
 from app.cli.opening import open_console_dsn, run
 from app.cli.options import DataDirOption, settings_with
 from app.console import REFUSED, UNUSABLE, err, fail, print_table, progress
-from app.conversation.sessions.errors import SessionNotFoundError
+from app.conversation.sessions.schemas import SessionNotFoundError
 from app.deployment import COMMAND_WAIT, open_providers
 from app.errors import DomainError
 from app.language.llm.model_catalogue import RULES
 from app.memory.extraction.reread_service import RereadPlan, RereadService, SessionReread
-from app.platform.values.ids import composed
+from app.platform.values.fields import composed
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
 

@@ -1,7 +1,7 @@
 """The data set of an evaluation: what is stored, what is asked, and where the answer stands. Pure.
 
-`dataset_file` reads it from a file of our shape; `locomo_dataset`, `longmemeval_dataset` and
-`beam_dataset` read published sets into the same.
+`dataset_file` reads it from a file of our shape; `locomo` and `published_datasets` read published
+sets into the same.
 """
 
 from collections.abc import Iterable

@@ -6,12 +6,11 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.conversation.sessions.errors import SessionNotFoundError
+from app.conversation.sessions.schemas import SessionNotFoundError
 from app.errors import DisabledError
 from app.identity.agents.errors import BlockLimitError
 from app.identity.tenants.errors import KeyRestrictedError
-from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
-from app.platform.work.unit import Work
+from app.platform.work.unit import MemoryDisabledError, MemoryPausedError, Work
 from app.prompting.blocks.edit_service import BlockEditService
 from app.prompting.blocks.errors import (
     BlockReadOnlyError,

@@ -16,7 +16,7 @@ from checkpoints_support import (
 from httpx import AsyncClient
 
 from app.identity.tenants.access import Access
-from app.prompting.checkpoints.automatic_sql import AUTOMATIC_CHECKPOINTS, PERIODIC_CHECKPOINTS
+from app.prompting.checkpoints.repository import AUTOMATIC_CHECKPOINTS, PERIODIC_CHECKPOINTS
 from app.prompting.checkpoints.schemas import CONTENTS_BYTES
 from app.runtime import Runtime
 from tests.support.api import append, dump, every_page, fields, ok, problem, tables_with

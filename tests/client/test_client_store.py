@@ -288,7 +288,7 @@ class TestOwners:
 
 
 def test_operators_of_the_client_are_those_of_the_service() -> None:
-    from app.memory.store.filters import OPERATORS as KNOWN
+    from app.memory.store.json_values import OPERATORS as KNOWN
     from kemem.langgraph.store_calls import OPERATORS
 
     assert OPERATORS == KNOWN

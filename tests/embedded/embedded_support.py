@@ -15,8 +15,8 @@ from typing import Any
 import asyncpg
 import psutil
 
-from app.platform.embedded.accounts import Account, account_for
-from app.platform.embedded.predecessors import processes_on
+from app.platform.embedded.postmaster import processes_on
+from app.platform.embedded.programs import Account, account_for
 from tests.support.patience import PATIENCE
 
 REPOSITORY = Path(__file__).parents[2]

@@ -13,9 +13,8 @@ import pytest
 from embedded_support import copy_of, notes, query, service_on, write
 
 from app.errors import ConfigurationError
-from app.platform.embedded.accounts import Account, account_for, permits
-from app.platform.embedded.binaries import find_binaries
 from app.platform.embedded.data_folder import default_data_dir
+from app.platform.embedded.programs import Account, account_for, find_binaries, permits
 from app.platform.embedded.server import EmbeddedPostgres
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be other users")

@@ -23,9 +23,8 @@ from embedded_support import (
     write,
 )
 
-from app.platform.embedded.accounts import account_for
-from app.platform.embedded.binaries import find_binaries
 from app.platform.embedded.postmaster import Installation, command_of
+from app.platform.embedded.programs import account_for, find_binaries
 from app.platform.embedded.server import EmbeddedPostgres
 from app.platform.embedded.sockets import SocketFolder
 

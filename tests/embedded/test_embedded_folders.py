@@ -9,7 +9,7 @@ import pytest
 from embedded_support import copy_of, notes
 
 from app.errors import ConfigurationError
-from app.platform.embedded.accounts import account_for
+from app.platform.embedded.programs import account_for
 from app.platform.embedded.server import EmbeddedPostgres
 from app.platform.embedded.sockets import (
     SOCKET_NAME,

@@ -25,8 +25,7 @@ from app.memory.extraction.jobs import SessionJobs
 from app.platform.embedded.server import EmbeddedPostgres
 from app.platform.jobs.dispatch import Dispatch
 from app.platform.jobs.endings import Endings
-from app.platform.jobs.errors import GiveUpJobError, LeaseLostError
-from app.platform.jobs.failures import GIVEN_BACK, judge
+from app.platform.jobs.failures import GIVEN_BACK, GiveUpJobError, LeaseLostError, judge
 from app.platform.jobs.orders import ClaimedJob
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings

@@ -11,8 +11,7 @@ from httpx import AsyncClient, Response
 from app.memory.feedback.schemas import FeedbackCreate
 from app.memory.feedback.service import FeedbackService
 from app.memory.memories.errors import MemoryNotFoundError
-from app.platform.work.errors import MemoryDisabledError
-from app.platform.work.unit import Work
+from app.platform.work.unit import MemoryDisabledError, Work
 from app.runtime import Runtime
 from tests.support.api import dump, every_page, execute, fields, ok, problem, save, tables_with
 from tests.support.service import client_of

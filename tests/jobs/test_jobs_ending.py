@@ -9,7 +9,9 @@ from sqlalchemy import text
 
 from app.errors import ConflictError, NotFoundError, UnavailableError
 from app.platform.database.engine import Database
-from app.platform.jobs.errors import (
+from app.platform.jobs.failures import (
+    GIVEN_BACK,
+    LEASE_EXPIRED,
     DeferJobError,
     GiveUpJobError,
     JobAlreadyLiveError,
@@ -18,7 +20,6 @@ from app.platform.jobs.errors import (
     JobNotRetryableError,
     LeaseLostError,
 )
-from app.platform.jobs.failures import GIVEN_BACK, LEASE_EXPIRED
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.recurring import BATCH, MOST_PER_TICK, Recurring
 from app.platform.jobs.repository import JobRepository

@@ -13,7 +13,7 @@ from app.identity.tenants.service import TenantService
 from app.platform.database.engine import Database
 from app.platform.database.failures import DatabaseBusyError
 from app.platform.jobs.begun_jobs import hasten_begun
-from app.platform.jobs.errors import DeferJobError
+from app.platform.jobs.failures import DeferJobError
 from app.platform.jobs.orders import ClaimedJob, Order
 from app.platform.jobs.repository import JobRepository
 from app.platform.work.unit import Work

@@ -9,7 +9,7 @@ import asyncpg
 import pytest
 
 from app.platform.jobs.dispatch import LANE_LOOK, Listener
-from app.platform.jobs.errors import DeferJobError
+from app.platform.jobs.failures import DeferJobError
 from app.platform.jobs.models import LANE_BUSY
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository

@@ -8,7 +8,7 @@ import pytest
 
 from app.errors import UnavailableError
 from app.platform.database.engine import Database
-from app.platform.jobs.errors import DeferJobError
+from app.platform.jobs.failures import DeferJobError
 from app.platform.jobs.orders import CHANNEL, Order
 from app.platform.jobs.repository import JobRepository
 from tests.jobs.jobs_support import MINUTE, SECOND, Queue, db_now, near, new_dispatch

@@ -8,8 +8,14 @@ import pytest
 
 from app.errors import NotFoundError, UnavailableError
 from app.platform.jobs.dispatch import Dispatch
-from app.platform.jobs.errors import DeferJobError, GiveUpJobError, LeaseLostError
-from app.platform.jobs.failures import GIVEN_BACK, LEASE_EXPIRED, Verdict
+from app.platform.jobs.failures import (
+    GIVEN_BACK,
+    LEASE_EXPIRED,
+    DeferJobError,
+    GiveUpJobError,
+    LeaseLostError,
+    Verdict,
+)
 from app.platform.jobs.models import LANE_BUSY
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository

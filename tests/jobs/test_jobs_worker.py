@@ -19,7 +19,7 @@ from structlog.testing import capture_logs
 from app.errors import UnavailableError
 from app.platform.database.roles import OWNER
 from app.platform.jobs.dispatch import Listener
-from app.platform.jobs.errors import DeferJobError, GiveUpJobError, LeaseLostError
+from app.platform.jobs.failures import DeferJobError, GiveUpJobError, LeaseLostError
 from app.platform.jobs.orders import ClaimedJob, Handler
 from app.platform.jobs.recurring import Ticker
 from app.platform.jobs.repository import JobRepository

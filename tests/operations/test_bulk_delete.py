@@ -14,7 +14,7 @@ from operations_support import claim
 from app.memory.memories.deletion_service import KIND, MOST_AT_ONCE, BulkDeletion
 from app.memory.memories.service import MemoryService
 from app.platform.http.dependencies import provider
-from app.platform.jobs.errors import GiveUpJobError, LeaseLostError
+from app.platform.jobs.failures import GiveUpJobError, LeaseLostError
 from app.platform.jobs.repository import JobRepository
 from app.platform.jobs.worker import Worker, WorkerLimits
 from app.runtime import Runtime

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 from sqlalchemy import text
 
-from app.memory.store.namespaces import Spaces
+from app.memory.store.models import Spaces
 from app.memory.store.schemas import ROWS, StoreSearch
 from app.memory.store.search_sql import search_statements
 from app.runtime import open_runtime

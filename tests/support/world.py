@@ -12,7 +12,7 @@ from app.identity.tenants.access import Access
 from app.identity.tenants.sign_in_service import SignInService
 from app.identity.usage.repository import AnswerRepository, DailyCountRepository, UsageRepository
 from app.memory.memories.bucket_repository import BucketRepository, VectorBucket
-from app.memory.store.namespaces import item_id, path_of
+from app.memory.store.models import item_id, path_of
 from app.platform.database.base import new_id
 from app.platform.database.roles import OWNER
 from app.platform.jobs.orders import Order

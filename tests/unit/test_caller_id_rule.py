@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
 from app.platform.outbox.events import Event
-from app.platform.values.fields import ID_PATTERN, OwnId
-from app.platform.values.ids import LONGEST, composed, is_own_id
+from app.platform.values.fields import ID_PATTERN, LONGEST, OwnId, composed, is_own_id
 from kemem.ids import checked_id, in_header, is_id
 
 READ = TypeAdapter(OwnId).validate_python

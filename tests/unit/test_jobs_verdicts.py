@@ -11,7 +11,6 @@ from app.errors import (
     UnavailableError,
     UnprocessableError,
 )
-from app.platform.jobs.errors import DeferJobError, GiveUpJobError
 from app.platform.jobs.failures import (
     JITTER,
     LONGEST_ASKED,
@@ -19,6 +18,8 @@ from app.platform.jobs.failures import (
     LONGEST_WAIT,
     QUOTA_WAITS,
     RETRY,
+    DeferJobError,
+    GiveUpJobError,
     back_off,
     judge,
 )

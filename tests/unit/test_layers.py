@@ -78,7 +78,7 @@ def test_nothing_imports_what_stands_above_or_an_unlisted_sibling() -> None:
         ("app.identity.tenants.service", "app.identity.users.service"),
         ("app.platform.http.problems", "app.identity.users.schemas"),
         ("app.language.llm.tokens", "app.language.keyless.extractor"),
-        ("app.errors", "app.platform.work.errors"),
+        ("app.errors", "app.platform.work.unit"),
         ("app.runtime", "app.builders.factory"),
         ("app.worker", "app.cli.main"),
     ],

@@ -6,7 +6,7 @@ import pytest
 
 from app.errors import IdNotAllowedError
 from app.identity.tenants.access import Access, own_prefix, plain_prefix
-from app.platform.values.ids import LONGEST
+from app.platform.values.fields import LONGEST
 
 ANA = Access("t", user_id="ana", own_prefix=own_prefix("ana", None))
 SUPPORT = Access("t", agent_id="support", own_prefix=own_prefix(None, "support"))

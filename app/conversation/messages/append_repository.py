@@ -18,9 +18,9 @@ from sqlalchemy.dialects.postgresql import Range
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.messages.repository import NEAR
-from app.conversation.sessions.errors import SessionNotFoundError
 from app.conversation.sessions.jobs import COMPACT
 from app.conversation.sessions.repository import Participants, SessionRepository, refuse_mismatch
+from app.conversation.sessions.schemas import SessionNotFoundError
 from app.errors import DisabledError, IdTakenError
 from app.identity.tenants.access import Access
 from app.platform.database.base import new_id, vector_text

@@ -23,8 +23,8 @@ from app.conversation.messages.models import Message
 from app.conversation.messages.pressure import learned_scale, sent_tokens
 from app.conversation.messages.repository import MessageRepository
 from app.conversation.messages.schemas import MessageCreate, MessageRead, call_ids
-from app.conversation.sessions.errors import SessionEndedError
 from app.conversation.sessions.policy import WindowPolicy
+from app.conversation.sessions.schemas import SessionEndedError
 from app.errors import IdTakenError
 from app.identity.tenants.access import Access
 from app.platform.database.base import new_id

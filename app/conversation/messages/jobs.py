@@ -17,7 +17,7 @@ from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.repository import TenantRepository
 from app.language.llm.embedder import Embedder
 from app.platform.database.engine import Database
-from app.platform.jobs.errors import DeferJobError
+from app.platform.jobs.failures import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 
 BATCH: Final = 100

@@ -34,7 +34,7 @@ from app.conversation.messages.search_service import MessageSearchService
 from app.conversation.messages.service import MessageService
 from app.conversation.messages.slice_schemas import MessageSlice, MessageSliceQuery
 from app.conversation.messages.window_service import WindowService
-from app.conversation.sessions.errors import (
+from app.conversation.sessions.schemas import (
     SessionEndedError,
     SessionMismatchError,
     SessionNotFoundError,
@@ -61,10 +61,10 @@ from app.language.llm.errors import EmbeddingUnavailableError
 from app.platform.http.dependencies import provided
 from app.platform.http.hot_route import HotRoute
 from app.platform.http.problems import responses_for
-from app.platform.plugins.errors import ProcessorFailedError
+from app.platform.plugins.runner import ProcessorFailedError
 from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import InvalidCursorError, Page
-from app.platform.work.errors import MemoryDisabledError
+from app.platform.work.unit import MemoryDisabledError
 
 router = APIRouter(
     prefix="/v1/sessions/{session_id}/messages",

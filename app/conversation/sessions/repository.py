@@ -11,12 +11,12 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.conversation.sessions.errors import (
+from app.conversation.sessions.models import Session, SessionRow
+from app.conversation.sessions.schemas import (
     SessionEndedError,
     SessionMismatchError,
     SessionNotFoundError,
 )
-from app.conversation.sessions.models import Session, SessionRow
 from app.errors import DisabledError, IdTakenError, NotFoundError
 from app.identity.agents.errors import AgentNotFoundError
 from app.identity.agents.models import Agent

@@ -4,26 +4,23 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from app.conversation.sessions.errors import (
-    SessionEndedError,
-    SessionNotFoundError,
-    SnapshotNotFoundError,
-    StateTooLargeError,
-)
 from app.conversation.sessions.schemas import (
     SessionCreate,
     SessionEnded,
+    SessionEndedError,
+    SessionNotFoundError,
     SessionPatch,
     SessionQuery,
     SessionRead,
+    SnapshotNotFoundError,
     SnapshotRead,
     SnapshotShown,
     StatePatch,
     StateRead,
     StateReplacement,
+    StateTooLargeError,
 )
-from app.conversation.sessions.service import SessionService
-from app.conversation.sessions.state_service import StateService
+from app.conversation.sessions.service import SessionService, StateService
 from app.errors import (
     ConfirmationRequiredError,
     DisabledError,
@@ -46,7 +43,7 @@ from app.platform.http.dependencies import RequiredVersionDep, VersionDep, provi
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
-from app.platform.work.errors import MemoryDisabledError
+from app.platform.work.unit import MemoryDisabledError
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"], responses=responses_for(*KEY_ERRORS))
 

@@ -1,4 +1,6 @@
-"""Use cases of sessions."""
+"""Use cases of sessions, and of their working state: read, replace, merge, keep a copy, go back to
+one.
+"""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -9,21 +11,24 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.conversation.sessions.checkpoint_store import CheckpointStore
 from app.conversation.sessions.jobs import read_now
 from app.conversation.sessions.models import Session
-from app.conversation.sessions.repository import Participants, SessionRepository
+from app.conversation.sessions.repository import Participants, SessionRepository, open_running
 from app.conversation.sessions.schemas import (
     SessionCreate,
     SessionEnded,
     SessionPatch,
     SessionQuery,
     SessionRead,
+    SnapshotRead,
+    SnapshotShown,
+    StateRead,
 )
-from app.conversation.sessions.state_repository import StateRepository
+from app.conversation.sessions.state_repository import StateRepository, WorkingState
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Principal
 from app.platform.database.base import new_id
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.fields import RUNNING
-from app.platform.values.pagination import Page, decode_time, page
+from app.platform.values.pagination import Page, PageQuery, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey
 from app.platform.work.unit import Work
 
@@ -179,3 +184,127 @@ class SessionService:
                 session = await sessions.patch(session_id, changes, None)
             shown = SessionRead.model_validate(session)
             return unit.answer(shown, 200, user_id=session.user_id)
+
+
+class StateService:
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    async def get(self, principal: Principal, session_id: str) -> StateRead:
+        """The state, empty where nothing was written. Raises SessionNotFoundError."""
+        async with self._work.read(principal) as db:
+            await SessionRepository(db, principal.access).get(session_id)
+            return _shown(session_id, await StateRepository(db, principal.access).get(session_id))
+
+    async def put(
+        self, principal: Principal, session_id: str, state: dict[str, Any], *, expected: int | None
+    ) -> StateRead:
+        """Write `state` in the place of the present one.
+
+        Raises:
+            SessionNotFoundError, SessionEndedError, DisabledError: about the session.
+            VersionConflictError: the state has moved on.
+            MemoryDisabledError: memory is switched off.
+
+        """
+        async with self._work.write(principal) as unit:
+            await open_running(unit.db, principal.access, session_id)
+            written = await StateRepository(unit.db, principal.access).put(
+                session_id, state, expected
+            )
+            return _shown(session_id, written)
+
+    async def patch(
+        self, principal: Principal, session_id: str, patch: dict[str, Any], *, expected: int | None
+    ) -> StateRead:
+        """Merge `patch` into the state.
+
+        Raises:
+            StateTooLargeError: it would grow beyond what is kept; otherwise as `put`.
+
+        """
+        async with self._work.write(principal) as unit:
+            await open_running(unit.db, principal.access, session_id)
+            written = await StateRepository(unit.db, principal.access).patch(
+                session_id, patch, expected
+            )
+            return _shown(session_id, written)
+
+    async def snapshot(
+        self, principal: Principal, session_id: str, *, key: IdempotencyKey | None = None
+    ) -> SnapshotRead:
+        """Keep a copy of the state, also of an empty one.
+
+        Raises:
+            SessionNotFoundError, SessionEndedError, DisabledError, MemoryDisabledError:
+            as `put`.
+
+        """
+        async with self._work.write(principal, key) as unit:
+            opened = await open_running(unit.db, principal.access, session_id)
+            made = await StateRepository(unit.db, principal.access).snapshot(session_id, "manual")
+            shown = SnapshotRead.model_validate(made)
+            return unit.answer(shown, 201, user_id=opened.session.user_id)
+
+    async def list_snapshots(
+        self, principal: Principal, session_id: str, query: PageQuery
+    ) -> Page[SnapshotRead]:
+        """Snapshots, newest first. Raises SessionNotFoundError."""
+        start = decode_time(query.cursor, "snapshots")
+        async with self._work.read(principal) as db:
+            await SessionRepository(db, principal.access).get(session_id)
+            rows = await StateRepository(db, principal.access).list_snapshots(
+                session_id, start=start, limit=query.limit
+            )
+        return page(
+            "snapshots",
+            rows,
+            query.limit,
+            show=SnapshotRead.model_validate,
+            place=lambda row: (row.create_time, row.snapshot_id),
+        )
+
+    async def get_snapshot(
+        self, principal: Principal, session_id: str, snapshot_id: str
+    ) -> SnapshotShown:
+        """Raises SessionNotFoundError, SnapshotNotFoundError."""
+        async with self._work.read(principal) as db:
+            await SessionRepository(db, principal.access).get(session_id)
+            states = StateRepository(db, principal.access)
+            return SnapshotShown.model_validate(await states.get_snapshot(session_id, snapshot_id))
+
+    async def restore(
+        self,
+        principal: Principal,
+        session_id: str,
+        snapshot_id: str,
+        *,
+        expected: int | None,
+        key: IdempotencyKey | None = None,
+    ) -> StateRead:
+        """Write a snapshot's state in the place of the present one, of which a copy is kept.
+
+        Raises:
+            SessionNotFoundError, SnapshotNotFoundError: there is none.
+            SessionEndedError, DisabledError, VersionConflictError, MemoryDisabledError:
+            as `put`.
+
+        """
+        async with self._work.write(principal, key) as unit:
+            opened = await open_running(unit.db, principal.access, session_id)
+            states = StateRepository(unit.db, principal.access)
+            chosen = await states.get_snapshot(session_id, snapshot_id)
+            # Read before the copy is made, which may be one too many and push this one out.
+            wanted = chosen.state
+            await states.snapshot(session_id, "before_restore")
+            shown = _shown(session_id, await states.put(session_id, wanted, expected))
+            return unit.answer(shown, 200, user_id=opened.session.user_id)
+
+
+def _shown(session_id: str, state: WorkingState) -> StateRead:
+    return StateRead(
+        session_id=session_id,
+        state=state.state,
+        version=state.version,
+        update_time=state.update_time,
+    )

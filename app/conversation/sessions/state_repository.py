@@ -9,9 +9,13 @@ from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import defer
 
-from app.conversation.sessions.errors import SnapshotNotFoundError, StateTooLargeError
 from app.conversation.sessions.models import Session, SessionState, SessionStateSnapshot
-from app.conversation.sessions.schemas import STATE_BYTES, StateReason
+from app.conversation.sessions.schemas import (
+    STATE_BYTES,
+    SnapshotNotFoundError,
+    StateReason,
+    StateTooLargeError,
+)
 from app.errors import VersionConflictError
 from app.identity.tenants.access import Access
 from app.platform.database.base import new_id

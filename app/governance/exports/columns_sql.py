@@ -29,7 +29,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, JSON, JSONB, TIMESTAMP
 
 from app.language.ranking.packing import DIMENSION
-from app.platform.values.ids import WANTED, is_own_id
+from app.platform.values.fields import WANTED, is_own_id
 
 OWN_IDS: Final = frozenset({"user_id", "agent_id", "project_id", "session_id", "scope_id"})
 """Columns with ids that a caller chose: in another form no path would name them."""

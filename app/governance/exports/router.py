@@ -38,7 +38,7 @@ from app.identity.tenants.principal import (
 from app.identity.users.schemas import UserNotFoundError
 from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
-from app.platform.work.errors import MemoryDisabledError
+from app.platform.work.unit import MemoryDisabledError
 
 log = structlog.get_logger()
 

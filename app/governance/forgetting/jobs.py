@@ -7,7 +7,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.governance.forgetting.schemas import STEPS
 from app.governance.forgetting.steps import Forgetting
-from app.platform.jobs.errors import LeaseLostError
+from app.platform.jobs.failures import LeaseLostError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 

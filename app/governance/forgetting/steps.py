@@ -16,10 +16,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.conversation.messages.repository import MessageRepository
 from app.conversation.messages.window import ToolMessage, closure
 from app.conversation.messages.window_repository import WindowRepository
-from app.conversation.sessions.errors import SessionNotFoundError
 from app.conversation.sessions.policy import WindowPolicy
 from app.conversation.sessions.policy import resolve as resolve_window
 from app.conversation.sessions.repository import SessionRepository
+from app.conversation.sessions.schemas import SessionNotFoundError
 from app.governance.forgetting.repository import (
     REASONS,
     Due,

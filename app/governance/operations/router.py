@@ -15,7 +15,7 @@ from app.identity.tenants.principal import (
 )
 from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
-from app.platform.jobs.errors import (
+from app.platform.jobs.failures import (
     JobAlreadyLiveError,
     JobNotCancellableError,
     JobNotFoundError,

@@ -9,7 +9,7 @@ import structlog
 from app.governance.operations.repository import JobStatsRepository
 from app.governance.operations.schemas import JobQuery, JobRead, JobStats, JobStatus
 from app.identity.tenants.access import Access, Principal
-from app.platform.jobs.errors import JobNotFoundError
+from app.platform.jobs.failures import JobNotFoundError
 from app.platform.jobs.models import Job
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.pagination import Page, decode_time, page

@@ -18,7 +18,7 @@ from app.identity.tenants.models import ApiKey
 from app.identity.usage.models import DailyCount, PaidAnswer
 from app.identity.users.models import User
 from app.memory.extraction.models import ExtractionRun
-from app.memory.feedback.models import MemoryFeedback
+from app.memory.feedback.repository import MemoryFeedback
 from app.memory.graph.models import (
     GraphAlias,
     GraphChange,

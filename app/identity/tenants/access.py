@@ -11,7 +11,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from app.errors import IdNotAllowedError
-from app.platform.values.ids import LONGEST, PLAIN
+from app.platform.values.fields import LONGEST, PLAIN
 
 _REST = re.compile(r"[^:~]+")
 _UUID_LENGTH: Final = 36

@@ -9,7 +9,7 @@ from app.errors import (
     UnauthenticatedError,
     UnprocessableError,
 )
-from app.platform.values.ids import WANTED
+from app.platform.values.fields import WANTED
 
 
 class MissingKeyError(UnauthenticatedError):

@@ -32,7 +32,7 @@ from app.platform.http.dependencies import (
 )
 from app.platform.http.openapi import ACTING_USER
 from app.platform.http.rates import HEADERS, RateLimits, RequestClass
-from app.platform.values.ids import composed, is_own_id
+from app.platform.values.fields import composed, is_own_id
 from app.platform.values.pagination import note_list
 from app.platform.work.idempotency import (
     IdempotencyKey,

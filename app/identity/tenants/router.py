@@ -32,7 +32,7 @@ from app.identity.tenants.service import TenantService
 from app.language.llm.errors import UnknownEmbedderError
 from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for
-from app.platform.plugins.errors import InvalidProcessorsError
+from app.platform.plugins.runner import InvalidProcessorsError
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
 

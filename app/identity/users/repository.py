@@ -15,7 +15,7 @@ from app.identity.users.schemas import UserNotFoundError
 from app.platform.database.base import apply_changes
 from app.platform.database.failures import conflicts
 from app.platform.database.keyset import after
-from app.platform.values.ids import composed
+from app.platform.values.fields import composed
 
 _LAST: Final = "\U0010ffff"
 """Sorts behind every other character."""

@@ -4,12 +4,12 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from app.conversation.sessions.errors import (
+from app.conversation.sessions.repository import Participants
+from app.conversation.sessions.schemas import (
     SessionEndedError,
     SessionMismatchError,
     SessionNotFoundError,
 )
-from app.conversation.sessions.repository import Participants
 from app.errors import DisabledError, IdTakenError
 from app.identity.agents.errors import AgentNotFoundError
 from app.identity.tenants.principal import (
@@ -52,7 +52,7 @@ from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import InvalidCursorError
-from app.platform.work.errors import MemoryDisabledError
+from app.platform.work.unit import MemoryDisabledError
 
 router = APIRouter(prefix="/v1", tags=["checkpoints"], responses=responses_for(*KEY_ERRORS))
 

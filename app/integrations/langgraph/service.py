@@ -11,12 +11,12 @@ from typing import Any
 
 import structlog
 
-from app.conversation.sessions.errors import SessionEndedError
 from app.conversation.sessions.repository import (
     Participants,
     SessionRepository,
     refuse_mismatch,
 )
+from app.conversation.sessions.schemas import SessionEndedError
 from app.identity.tenants.access import Principal
 from app.integrations.langgraph.errors import (
     SaverCheckpointNotFoundError,

@@ -4,12 +4,12 @@ from collections.abc import Sequence
 
 import structlog
 
-from app.conversation.sessions.errors import SessionEndedError, SessionNotFoundError
 from app.conversation.sessions.repository import (
     Participants,
     SessionRepository,
     refuse_mismatch,
 )
+from app.conversation.sessions.schemas import SessionEndedError, SessionNotFoundError
 from app.identity.tenants.access import Principal
 from app.integrations.langgraph.list_repository import SaverLists
 from app.integrations.langgraph.schemas import (

@@ -41,7 +41,7 @@ from app.memory.memories.search_schemas import MemoryQuery
 from app.memory.memories.service import MemoryService
 from app.memory.profiles.service import ProfileService
 from app.platform.observability.metrics import TOOL_SECONDS
-from app.platform.values.ids import composed, is_own_id
+from app.platform.values.fields import composed, is_own_id
 from app.platform.work.idempotency import IdempotencyKey, ReplayedAnswer
 from app.platform.work.unit import Work
 from app.prompting.blocks.schemas import BlockQuery
@@ -55,8 +55,7 @@ from app.prompting.tools.arguments import (
     validated_arguments,
 )
 from app.prompting.tools.caller import ToolCaller
-from app.prompting.tools.error_texts import error_text
-from app.prompting.tools.errors import CallRefusedError
+from app.prompting.tools.error_texts import CallRefusedError, error_text
 from app.prompting.tools.handlers import Handler, ToolHandlers
 from app.prompting.tools.tool_results import (
     FOUND_MEMORIES,

@@ -27,8 +27,8 @@ from app.memory.memories.deletion_service import KIND as DELETE
 from app.memory.memories.errors import DecisionNotFoundError
 from app.memory.memories.list_repository import DecisionRepository
 from app.memory.memories.search_schemas import DecisionRead
-from app.platform.jobs.errors import JobNotFoundError
-from app.platform.values.ids import composed
+from app.platform.jobs.failures import JobNotFoundError
+from app.platform.values.fields import composed
 from app.platform.work.unit import Work
 
 KINDS: Final = ("app", "run", "agent", "user")

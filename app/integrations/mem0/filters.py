@@ -15,7 +15,7 @@ from pydantic import ConfigDict, JsonValue, TypeAdapter, ValidationError
 
 from app.integrations.mem0.errors import InvalidMem0RequestError
 from app.integrations.mem0.schemas import ENTITY_IDS, own_id
-from app.platform.values.ids import WANTED, composed, is_own_id
+from app.platform.values.fields import WANTED, composed, is_own_id
 
 Filters = Mapping[str, Any]
 

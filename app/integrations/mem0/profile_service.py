@@ -42,7 +42,7 @@ from app.memory.memories.refreshes import PROFILE
 from app.memory.profiles.jobs import chosen
 from app.memory.profiles.schemas import ProfileJob
 from app.memory.profiles.service import ProfileService
-from app.platform.jobs.errors import JobNotFoundError
+from app.platform.jobs.failures import JobNotFoundError
 from app.platform.work.idempotency import IdempotencyKey, ReplayedAnswer
 from app.platform.work.unit import Work
 

@@ -28,9 +28,9 @@ from app.platform.values.fields import (
     ReadSchema,
     Schema,
     Storable,
+    checked_own_id,
     example,
 )
-from app.platform.values.ids import checked_own_id
 from app.platform.values.pagination import CursorText
 
 TOP_K = 100

@@ -16,8 +16,15 @@ from app.memory.extraction.run_state import RunState
 from app.memory.graph.memory_reader import note_mentions
 from app.memory.graph.owner_repository import SpeakerRepository
 from app.memory.graph.repository import EntityRepository
-from app.memory.graph.statements import GraphOwner, RelationStatement, fits
-from app.memory.graph.triples import SPEAKERS, Speaker, graph_owner, triples_of
+from app.memory.graph.statements import (
+    SPEAKERS,
+    GraphOwner,
+    RelationStatement,
+    Speaker,
+    fits,
+    graph_owner,
+    triples_of,
+)
 from app.memory.graph.writer import GraphWriter
 
 KEPT: Final = frozenset({"ADD", "UPDATE", "SUPERSEDE", "MERGE", "NONE"})

@@ -26,7 +26,7 @@ from app.memory.extraction.evidence import EvidenceContext, WritableScopes
 from app.memory.extraction.run_policy import RunLimits, instructions
 from app.memory.extraction.run_state import RunRequest
 from app.memory.extraction.session_reader import turn_of
-from app.memory.graph.triples import draws_graph
+from app.memory.graph.statements import draws_graph
 from app.memory.memories.errors import ImpossibleTimeError, NotInferredError
 from app.memory.memories.gate import GateReason
 from app.memory.memories.owner import MemoryOwner

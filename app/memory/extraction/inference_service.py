@@ -54,7 +54,7 @@ from app.memory.memories.schemas import (
     Outcome,
     Reason,
 )
-from app.platform.jobs.errors import DeferJobError
+from app.platform.jobs.failures import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from app.platform.work.idempotency import IdempotencyKey

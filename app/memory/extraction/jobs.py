@@ -20,14 +20,14 @@ from app.conversation.sessions.repository import SessionRepository
 from app.identity.usage.repository import AnswerRepository
 from app.language.llm.errors import EmbeddingUnavailableError, ModelUnavailableError
 from app.language.llm.model_catalogue import ModelCatalogue
-from app.memory.extraction.errors import FAILURE
 from app.memory.extraction.pipeline import Pipeline
 from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.run_policy import DISABLED, SWITCHED_OFF, RunLimits, model_for
 from app.memory.extraction.run_state import RunResult, Trigger, session_purpose
+from app.memory.extraction.schemas import FAILURE
 from app.memory.extraction.session_reader import MESSAGES, SessionReader, UnreadMessages
 from app.memory.memories.record_repository import RecordRepository, rewrite
-from app.platform.jobs.errors import DeferJobError
+from app.platform.jobs.failures import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from app.platform.work.unit import Work

@@ -1,19 +1,21 @@
-"""Writing what was decided about old memories, in the transaction that stores a run.
+"""Writing what was decided about old memories, in the transaction that stores a run, and keeping
+every bucket within its cap at the end of it.
 
-The caller holds the buckets' locks. What has changed since it was shown is left as it is: it
-is no reason to throw away what the run came for.
+The caller holds the buckets' locks. What has changed since it was shown is left as it is: it is no
+reason to throw away what the run came for.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.identity.agents.config import Policies
 from app.memory.extraction.draft_writer import MOST_EVIDENCE, SOURCE, DraftWriter
-from app.memory.extraction.drafts import Draft
+from app.memory.extraction.drafts import Draft, by_owner
 from app.memory.extraction.maintenance import (
     SOURCE_CHANGED,
     VALID_DAYS,
@@ -23,7 +25,8 @@ from app.memory.extraction.maintenance import (
     extended,
 )
 from app.memory.extraction.repository import ExtractionRepository
-from app.memory.extraction.run_state import RunState
+from app.memory.extraction.run_state import RunRequest, RunState
+from app.memory.memories.eviction_repository import OVER_CAPACITY
 from app.memory.memories.gate import GateReason, verdict_row
 from app.memory.memories.models import Memory
 from app.memory.memories.owner import MemoryOwner
@@ -218,3 +221,69 @@ def _common_metadata(rows: Sequence[Memory]) -> dict[str, Any]:
         for name, value in first.items()
         if all(name in other and other[name] == value for other in others)
     }
+
+
+class CapacityWriter:
+    """Archives for one run. Never begins or ends a transaction; the caller holds the buckets."""
+
+    def __init__(self, db: AsyncSession, request: RunRequest) -> None:
+        access = request.principal.access
+        self._request = request
+        self._memories = MemoryRepository(db, access)
+        self._runs = ExtractionRepository(db, access)
+        self._records = RecordRepository(db, access)
+
+    async def trim(
+        self,
+        drafts: Sequence[Draft],
+        *,
+        policies: Policies,
+        left: int,
+        spared: Collection[str],
+    ) -> list[Draft]:
+        """Archive the weakest extracted memories beyond the cap of each bucket.
+
+        Args:
+            drafts: the run's, stored.
+            policies: what the agents of the buckets say of their cap.
+            left: how many memories the run may still end; in each bucket as many as it adds, in
+                any case, so that none stands over its cap.
+            spared: ids of those that stand for others, which would be lost with them.
+
+        Returns:
+            The drafts; one that is among the weakest was not kept, and says so.
+
+        """
+        refused: dict[int, Draft] = {}
+        for owner, own in by_owner(drafts).items():
+            added = sum(draft.event in {"ADD", "SUPERSEDE"} for draft in own)
+            if not added:
+                continue
+            policy = policies.of(owner.agent_id)
+            if not policy.enabled or policy.max_facts == 0:
+                continue
+            over = await self._runs.lock_weakest(
+                owner, keep=policy.max_facts, eviction=policy.eviction, limit=max(left, added)
+            )
+            left = max(left - len(over), 0)
+            fresh = {draft.memory_id: draft for draft in own}
+            for row in over:
+                draft = fresh.get(row.memory_id)
+                if row.memory_id in spared or (draft is not None and draft.target_ids):
+                    # What it took the place of has ended: both would be lost.
+                    continue
+                before = snapshot(row)
+                await self._memories.archive(row)
+                await self._records.note(
+                    [MemoryChange("ARCHIVE", before, snapshot(row))],
+                    actor=self._request.principal.key_id,
+                    reason=OVER_CAPACITY,
+                    job_id=self._request.job_id,
+                )
+                if draft is not None:
+                    refused[draft.index] = draft.rejected([_over(policy.max_facts)])
+        return [refused.get(draft.index, draft) for draft in drafts]
+
+
+def _over(cap: int) -> GateReason:
+    return GateReason(OVER_CAPACITY, "Stronger memories fill the bucket.", {"cap": cap})

@@ -23,11 +23,11 @@ from app.language.llm.model_catalogue import ExtractionModel
 from app.language.llm.reconciler import Reconciler
 from app.language.text.names import name_key
 from app.language.text.offload import read_text
-from app.memory.extraction.agenda_repository import AgendaRepository
 from app.memory.extraction.drafts import Draft, EmbeddedText, embedded
 from app.memory.extraction.evidence import judge
 from app.memory.extraction.graph_writer import names_in
 from app.memory.extraction.known_memories import KnownMemories
+from app.memory.extraction.known_repository import AgendaRepository
 from app.memory.extraction.model_calls import RECONCILE, ModelCalls
 from app.memory.extraction.processors import ProcessorFilter
 from app.memory.extraction.reconciliation import DraftReconciliation, RunPlan

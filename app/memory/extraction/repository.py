@@ -35,8 +35,8 @@ from app.identity.users.models import User
 from app.identity.users.repository import visible_user_ids
 from app.identity.users.schemas import UserNotFoundError
 from app.language.llm.extractor import ModelUse
-from app.memory.extraction.errors import RunNotFoundError
 from app.memory.extraction.models import ExtractionRun
+from app.memory.extraction.schemas import RunNotFoundError
 from app.memory.memories.eviction_repository import EvictionRepository
 from app.memory.memories.injection_repository import InjectionUseRepository
 from app.memory.memories.models import ContextInjection, Memory

@@ -30,7 +30,7 @@ from app.memory.memories.record_repository import MemoryChange, RecordRepository
 from app.memory.memories.repository import MemoryRepository
 from app.platform.database.base import new_id
 from app.platform.database.engine import Database
-from app.platform.jobs.errors import DeferJobError
+from app.platform.jobs.failures import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 
 

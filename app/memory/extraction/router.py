@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from app.conversation.sessions.errors import SessionNotFoundError
+from app.conversation.sessions.schemas import SessionNotFoundError
 from app.errors import DisabledError
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
@@ -18,13 +18,11 @@ from app.language.llm.errors import (
     ModelUnavailableError,
     UnknownModelError,
 )
-from app.memory.extraction.errors import (
-    ExtractionLimitError,
-    RunNotFoundError,
-)
 from app.memory.extraction.schemas import (
     ExtractAnswer,
+    ExtractionLimitError,
     ExtractRequest,
+    RunNotFoundError,
     RunQuery,
     RunRead,
 )
@@ -33,7 +31,7 @@ from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import InvalidCursorError, Page
-from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
+from app.platform.work.unit import MemoryDisabledError, MemoryPausedError
 
 router = APIRouter(tags=["extraction"], responses=responses_for(*KEY_ERRORS))
 

@@ -17,7 +17,7 @@ from app.identity.usage.repository import UsageRepository
 from app.language.llm.model_catalogue import ExtractionModel, ModelCatalogue
 from app.memory.extraction.repository import DAY, ExtractionRepository
 from app.memory.extraction.run_state import Trigger
-from app.platform.jobs.errors import DeferJobError
+from app.platform.jobs.failures import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 
 COUNTED: tuple[Trigger, ...] = ("automatic", "explicit")

@@ -1,6 +1,11 @@
-"""Use cases of extraction on demand: read a session now, and look at the log of runs."""
+"""Use cases of extraction on demand: read a session now, tell whoever waits for it, and look at the
+log of runs.
+
+The request brought the job forward, so whatever the job waits for came later.
+"""
 
 import asyncio
+import math
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
@@ -10,22 +15,27 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.conversation.sessions.jobs import read_now
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.repository import SessionRepository, refuse_disabled
+from app.errors import DomainError
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Principal
 from app.identity.users.repository import UserRepository
 from app.language.llm.errors import FailureReason, ModelUnavailableError
 from app.language.llm.model_catalogue import ExtractionModel, ModelCatalogue
-from app.memory.extraction.errors import ExtractionLimitError
 from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.run_policy import RunLimits, model_for
-from app.memory.extraction.schemas import ExtractAnswer, ExtractRequest, RunQuery, RunRead
-from app.memory.extraction.waited_jobs import failure_of, is_deferred_beyond, retry_after
-from app.platform.jobs.models import Job
+from app.memory.extraction.schemas import (
+    ExtractAnswer,
+    ExtractionLimitError,
+    ExtractRequest,
+    RunQuery,
+    RunRead,
+    kept_failure,
+)
+from app.platform.jobs.models import LANE_BUSY, Job
 from app.platform.jobs.repository import JobRepository
 from app.platform.values.pagination import Page, decode_time, page
-from app.platform.work.errors import MemoryPausedError
 from app.platform.work.idempotency import IdempotencyKey
-from app.platform.work.unit import Work
+from app.platform.work.unit import MemoryPausedError, Work
 
 LONGEST_WAIT_SECONDS = 60.0
 FIRST_LOOK_SECONDS, LAST_LOOK_SECONDS = 0.02, 0.5
@@ -247,3 +257,39 @@ def _answer(session: Session, job: Job | None, target: int) -> ExtractAnswer:
         last_extracted_seq=session.last_extracted_seq,
         result=None if job is None else job.result,
     )
+
+
+def is_deferred_beyond(job: Job, until: datetime) -> bool:
+    """Whether the job waits for longer; one behind others of its user runs when they end."""
+    return _is_deferred(job) and job.due_at > until
+
+
+def failure_of(job: Job, now: datetime, soon: datetime | None) -> DomainError | None:
+    """Why the last run of the job failed; None when there was none since the request.
+
+    Its `Retry-After` is the time until the job is tried again.
+
+    Args:
+        soon: jobs that are due again by then are waited for.
+
+    """
+    deferred = _is_deferred(job)
+    if deferred and soon is not None and job.due_at <= soon:
+        return None
+    failure = kept_failure(job.payload) if deferred or job.status == "dead" else None
+    if failure is None or failure.code != job.error_code:
+        return None
+    if deferred:
+        failure.headers = retry_after(job, now)
+    return failure
+
+
+def retry_after(job: Job, now: datetime) -> dict[str, str]:
+    """The header that says when the job is tried again, where that is known."""
+    if not _is_deferred(job):
+        return {}
+    return {"Retry-After": str(max(math.ceil((job.due_at - now).total_seconds()), 1))}
+
+
+def _is_deferred(job: Job) -> bool:
+    return job.status == "pending" and job.deferred_reason not in {None, LANE_BUSY}

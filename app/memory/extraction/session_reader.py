@@ -27,7 +27,6 @@ from app.identity.tenants.access import Principal
 from app.identity.users.repository import UserRepository
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest
 from app.language.text.offload import read_text
-from app.memory.extraction.answer_overlap import Reply, ShownMemory, drawn_on
 from app.memory.extraction.evidence import EvidenceContext, WritableScopes
 from app.memory.extraction.repository import ExtractionRepository, Recalled
 from app.memory.extraction.run_policy import (
@@ -37,8 +36,9 @@ from app.memory.extraction.run_policy import (
     writable_project,
 )
 from app.memory.extraction.run_state import MessageSpan, RunRequest, Trigger
-from app.memory.graph.triples import draws_graph
-from app.platform.jobs.errors import DeferJobError
+from app.memory.extraction.shared_words import Reply, ShownMemory, drawn_on
+from app.memory.graph.statements import draws_graph
+from app.platform.jobs.failures import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 
 MESSAGES = 200

@@ -1,12 +1,16 @@
 """Which memories share telling words with a statement, and may concern it though their vectors are
-far from its own. Pure.
+far from its own; and which ones an answer seems to draw on, by an estimate. Pure.
 
 Of 22 conversations, English and Chinese, vectors alone showed a model up to 14 memories that had
 nothing to do with a statement, and not the plan to climb a mountain beside its ascent.
+
+An answer that is worded otherwise is missed, and one that says the same by chance is taken. What
+the user said as well counts for nothing, since the answer may have it from there.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
 from math import log
@@ -116,3 +120,51 @@ def spoken_of(memories: Mapping[str, str], statements: Iterable[str]) -> frozens
     return frozenset(
         each for each, words in shared.items() if any(often[term] <= most for term in words)
     )
+
+
+LEAST_WORDS: Final = 2
+"""Fewest words, or characters and pairs of Chinese, that a memory has to itself."""
+
+LEAST_SHARE: Final = 0.5
+"""Of these, how many the answer has at least."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the assistant said, and when it was stored."""
+
+    content: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class ShownMemory:
+    """A memory, and since when it stood in the session's context."""
+
+    memory_id: str
+    content: str
+    since: datetime
+
+
+def drawn_on(
+    replies: Sequence[Reply], said: Sequence[str], shown: Sequence[ShownMemory]
+) -> list[str]:
+    """Ids of the memories that a later reply shares enough words with, in their order.
+
+    Args:
+        replies: of the assistant.
+        said: what the user said, which explains the same words.
+        shown: what stood in the context.
+
+    """
+    heard = frozenset[str]().union(*map(words_of, said))
+    spoken = [(reply.at, words_of(reply.content) - heard) for reply in replies]
+    found = []
+    for memory in shown:
+        words = words_of(memory.content) - heard
+        if len(words) < LEAST_WORDS:
+            continue
+        least = LEAST_SHARE * len(words)
+        if any(at >= memory.since and len(words & reply) >= least for at, reply in spoken):
+            found.append(memory.memory_id)
+    return found

@@ -14,11 +14,10 @@ from app.identity.agents.config import ForgettingPolicy, Policies
 from app.identity.agents.repository import PolicyRepository
 from app.identity.usage.repository import AnswerRepository
 from app.language.llm.embedder import Embedder
-from app.memory.extraction.capacity_writer import CapacityWriter
 from app.memory.extraction.draft_writer import DraftWriter
 from app.memory.extraction.drafts import Draft
 from app.memory.extraction.graph_writer import DraftGraphWriter
-from app.memory.extraction.maintenance_writer import MaintenanceWriter
+from app.memory.extraction.maintenance_writer import CapacityWriter, MaintenanceWriter
 from app.memory.extraction.reconciliation import DraftReconciliation, RunPlan
 from app.memory.extraction.repository import ExtractionRepository
 from app.memory.extraction.run_policy import writable_project

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from app.conversation.sessions.errors import SessionNotFoundError
+from app.conversation.sessions.schemas import SessionNotFoundError
 from app.errors import DisabledError
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
@@ -13,13 +13,13 @@ from app.identity.tenants.principal import (
     ReaderDep,
     WriterDep,
 )
-from app.memory.feedback.errors import SensitiveCommentError
 from app.memory.feedback.schemas import (
     FeedbackAdded,
     FeedbackCreate,
     FeedbackRead,
     FeedbackStats,
     FeedbackStatsQuery,
+    SensitiveCommentError,
     UseReport,
     UseReported,
 )
@@ -29,7 +29,7 @@ from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
-from app.platform.work.errors import MemoryDisabledError
+from app.platform.work.unit import MemoryDisabledError
 
 router = APIRouter(prefix="/v1", tags=["feedback"], responses=responses_for(*KEY_ERRORS))
 

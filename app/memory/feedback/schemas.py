@@ -1,9 +1,11 @@
-"""Feedback as it crosses HTTP."""
+"""Feedback as it crosses HTTP, and what can go wrong with it."""
 
+from collections.abc import Sequence
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, StringConstraints
 
+from app.errors import UnprocessableError
 from app.platform.values.fields import Id, OwnId, ReadSchema, Schema, Storable, Timestamp, example
 
 Rating = Literal["helpful", "wrong", "outdated"]
@@ -65,3 +67,16 @@ class FeedbackStats(ReadSchema):
     total: int
     by_rating: dict[Rating, int]
     memories: int = Field(description="Memories it was given on.")
+
+
+class SensitiveCommentError(UnprocessableError):
+    code = "sensitive"
+    title = "Something that must not be kept"
+
+    def __init__(self, detectors: Sequence[str]) -> None:
+        listed = ", ".join(detectors)
+        super().__init__(
+            "Nothing was stored: the comment holds what no memory may hold either.",
+            detectors=list(detectors),
+            errors=[{"location": ["body", "comment"], "detail": f"holds {listed}"}],
+        )

@@ -7,9 +7,7 @@ import structlog
 from app.conversation.sessions.repository import SessionRepository
 from app.identity.tenants.access import Principal
 from app.language.text.sensitive import Kind, find_sensitive, redact
-from app.memory.feedback.errors import SensitiveCommentError
-from app.memory.feedback.models import MemoryFeedback
-from app.memory.feedback.repository import FeedbackRepository
+from app.memory.feedback.repository import FeedbackRepository, MemoryFeedback
 from app.memory.feedback.schemas import (
     FeedbackAdded,
     FeedbackCreate,
@@ -17,6 +15,7 @@ from app.memory.feedback.schemas import (
     FeedbackStats,
     FeedbackStatsQuery,
     Rating,
+    SensitiveCommentError,
     UseReport,
     UseReported,
 )

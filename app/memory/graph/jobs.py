@@ -15,7 +15,7 @@ from app.memory.graph.refresh_repository import GraphRefresh
 from app.memory.graph.relation_repository import RelationTimeline
 from app.memory.memories.refreshes import bucket_of, reworded_ids, unread_ids
 from app.memory.memories.repository import MemoryRepository
-from app.platform.jobs.errors import DeferJobError
+from app.platform.jobs.failures import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from app.platform.work.unit import Work

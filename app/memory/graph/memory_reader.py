@@ -18,8 +18,7 @@ from app.language.text.names import name_key, name_keys
 from app.language.text.offload import read_text
 from app.memory.graph.owner_repository import SpeakerRepository
 from app.memory.graph.repository import EntityRepository
-from app.memory.graph.statements import GraphOwner
-from app.memory.graph.triples import draws_graph, graph_owner, triples_of
+from app.memory.graph.statements import GraphOwner, draws_graph, graph_owner, triples_of
 from app.memory.graph.writer import GraphWriter
 from app.memory.memories.models import Memory
 from app.memory.memories.owner import MemoryOwner

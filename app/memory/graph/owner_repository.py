@@ -17,8 +17,7 @@ from app.language.keyless.attributes import attribute_of
 from app.language.text.names import name_key
 from app.memory.graph.models import GraphEntity
 from app.memory.graph.repository import EntityRepository
-from app.memory.graph.statements import GraphOwner, fits
-from app.memory.graph.triples import Speaker
+from app.memory.graph.statements import GraphOwner, Speaker, fits
 from app.memory.memories.models import Memory
 from app.memory.memories.refreshes import Bucket
 

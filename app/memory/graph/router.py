@@ -64,7 +64,7 @@ from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
-from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
+from app.platform.work.unit import MemoryDisabledError, MemoryPausedError
 
 router = APIRouter(prefix="/v1/graph", tags=["graph"], responses=responses_for(*KEY_ERRORS))
 

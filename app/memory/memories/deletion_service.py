@@ -18,7 +18,7 @@ from app.memory.memories.record_repository import RecordRepository
 from app.memory.memories.repository import MemoryRepository
 from app.platform.database.base import new_id
 from app.platform.database.engine import Database
-from app.platform.jobs.errors import GiveUpJobError, LeaseLostError
+from app.platform.jobs.failures import GiveUpJobError, LeaseLostError
 from app.platform.jobs.orders import ClaimedJob, Order
 from app.platform.jobs.repository import JobRepository
 from app.platform.observability.metrics import MEMORY_EVENTS

@@ -18,7 +18,7 @@ from typing import Any, Final
 from pydantic import JsonValue
 
 from app.errors import UnprocessableError
-from app.platform.values.ids import composed
+from app.platform.values.fields import composed
 
 Bind = Callable[[object, str], str]
 """Takes a value and its SQL type, returns its typed placeholder."""

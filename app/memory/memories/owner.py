@@ -24,7 +24,7 @@ from app.memory.memories.errors import (
 )
 from app.memory.memories.models import Memory
 from app.memory.memories.schemas import MemoryCreate
-from app.platform.work.errors import MemoryPausedError
+from app.platform.work.unit import MemoryPausedError
 
 
 @dataclass(frozen=True, slots=True)

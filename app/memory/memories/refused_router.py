@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter
 
-from app.conversation.sessions.errors import SessionNotFoundError
+from app.conversation.sessions.schemas import SessionNotFoundError
 from app.errors import DisabledError
 from app.identity.projects.errors import ProjectNotFoundError
 from app.identity.tenants.principal import (
@@ -25,9 +25,9 @@ from app.memory.memories.refused_service import RefusedTextService
 from app.memory.memories.search_schemas import RefusedStore, RefusedStored
 from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
-from app.platform.plugins.errors import ProcessorFailedError
+from app.platform.plugins.runner import ProcessorFailedError
 from app.platform.values.fields import Id
-from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
+from app.platform.work.unit import MemoryDisabledError, MemoryPausedError
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"], responses=responses_for(*KEY_ERRORS))
 

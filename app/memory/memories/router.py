@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query, Response
 from pydantic_core import to_json
 
 from app.conversation.messages.errors import OtherSearchError
-from app.conversation.sessions.errors import SessionMismatchError, SessionNotFoundError
+from app.conversation.sessions.schemas import SessionMismatchError, SessionNotFoundError
 from app.errors import (
     ConfirmationRequiredError,
     DisabledError,
@@ -84,10 +84,10 @@ from app.memory.memories.service import MemoryCreation, MemoryService
 from app.platform.http.dependencies import VersionDep, provided
 from app.platform.http.hot_route import HotRoute
 from app.platform.http.problems import responses_for
-from app.platform.plugins.errors import ProcessorFailedError
+from app.platform.plugins.runner import ProcessorFailedError
 from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
-from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
+from app.platform.work.unit import MemoryDisabledError, MemoryPausedError
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"], responses=responses_for(*KEY_ERRORS))
 

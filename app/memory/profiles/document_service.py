@@ -16,7 +16,7 @@ from app.memory.memories.models import Memory
 from app.memory.memories.owner import ensure_owner, user_owner
 from app.memory.memories.save_service import SaveService, check_owner
 from app.memory.memories.schemas import MemoryCreate, Outcome, Reason
-from app.memory.profiles.document_schemas import (
+from app.memory.profiles.documents import (
     MOST_FACTS,
     DocumentFact,
     DocumentImported,
@@ -24,8 +24,10 @@ from app.memory.profiles.document_schemas import (
     DocumentQuery,
     FactOutcome,
     MemoryDocument,
+    document,
+    memory_fields,
+    section_changes,
 )
-from app.memory.profiles.documents import document, memory_fields, section_changes
 from app.memory.profiles.repository import ProfileRepository
 from app.memory.profiles.value_changes import ValueAuthor, ValueChange
 from app.platform.work.idempotency import IdempotencyKey

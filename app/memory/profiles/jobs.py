@@ -12,7 +12,7 @@ from app.language.llm.model_catalogue import ProfilerCatalogue
 from app.language.llm.profiler import Profiler
 from app.memory.memories.refreshes import REQUESTED, derive_soon, owner_of
 from app.memory.profiles.derivation import DerivationResult, DerivationSnapshot, ProfileDerivation
-from app.platform.jobs.errors import DeferJobError
+from app.platform.jobs.failures import DeferJobError
 from app.platform.jobs.orders import CHANGED, ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from app.platform.work.unit import Work

@@ -16,14 +16,13 @@ from app.identity.tenants.principal import (
 )
 from app.identity.users.schemas import UserNotFoundError
 from app.language.llm.errors import EmbeddingUnavailableError
-from app.memory.profiles.document_schemas import (
+from app.memory.profiles.document_service import MemoryDocumentService
+from app.memory.profiles.documents import (
     DocumentImported,
     DocumentImportQuery,
     DocumentQuery,
     MemoryDocument,
 )
-from app.memory.profiles.document_service import MemoryDocumentService
-from app.memory.profiles.errors import SlotTooLongError, UnknownSlotError
 from app.memory.profiles.schemas import (
     ProfileChangeRead,
     ProfileContextQuery,
@@ -31,6 +30,8 @@ from app.memory.profiles.schemas import (
     ProfileJob,
     ProjectProfilePatch,
     ProjectProfileRead,
+    SlotTooLongError,
+    UnknownSlotError,
     UserProfilePatch,
     UserProfileRead,
 )
@@ -39,7 +40,7 @@ from app.platform.http.dependencies import RequiredVersionDep, provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import OwnId
 from app.platform.values.pagination import InvalidCursorError, Page, PageQuery
-from app.platform.work.errors import MemoryDisabledError, MemoryPausedError
+from app.platform.work.unit import MemoryDisabledError, MemoryPausedError
 
 router = APIRouter(prefix="/v1", tags=["profiles"], responses=responses_for(*KEY_ERRORS))
 

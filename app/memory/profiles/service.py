@@ -24,7 +24,6 @@ from app.memory.memories.refreshes import (
     hasten,
     key_of,
 )
-from app.memory.profiles.errors import SlotTooLongError, UnknownSlotError
 from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
 from app.memory.profiles.prompt_lines import RenderedProfile, project_lines, user_lines
 from app.memory.profiles.repository import ProfileRepository
@@ -35,6 +34,8 @@ from app.memory.profiles.schemas import (
     ProfileJob,
     ProjectProfilePatch,
     ProjectProfileRead,
+    SlotTooLongError,
+    UnknownSlotError,
     UserProfilePatch,
     UserProfileRead,
     ValueRead,

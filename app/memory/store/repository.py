@@ -8,8 +8,7 @@ from sqlalchemy import and_, delete, func, literal, not_, or_, select, text
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.agents.repository import VectorRepository
-from app.memory.store.models import StoreItem, StoreText
-from app.memory.store.namespaces import Spaces
+from app.memory.store.models import Spaces, StoreItem, StoreText
 from app.platform.database.engine import clock_of
 
 _PUT = text("""

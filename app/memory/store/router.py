@@ -18,12 +18,17 @@ from app.identity.tenants.principal import (
 )
 from app.identity.users.schemas import UserNotFoundError
 from app.language.llm.errors import EmbeddingUnavailableError, UnknownEmbedderError
-from app.memory.store.errors import StoreAnswerTooLargeError, TooManyTextsError
-from app.memory.store.schemas import StoreBatch, StoreResults, StoreSwept
+from app.memory.store.schemas import (
+    StoreAnswerTooLargeError,
+    StoreBatch,
+    StoreResults,
+    StoreSwept,
+    TooManyTextsError,
+)
 from app.memory.store.service import StoreService
 from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
-from app.platform.work.errors import MemoryDisabledError
+from app.platform.work.unit import MemoryDisabledError
 
 router = APIRouter(prefix="/v1/store", tags=["store"], responses=responses_for(*KEY_ERRORS))
 

@@ -1,12 +1,12 @@
-"""Operations on a store as they cross HTTP, and their limits."""
+"""Operations on a store as they cross HTTP, their limits, and what can go wrong."""
 
 import json
 from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, StringConstraints, model_validator
 
-from app.memory.store.filters import Filter
-from app.memory.store.json_values import check_json
+from app.errors import UnprocessableError
+from app.memory.store.json_values import Filter, check_json
 from app.platform.values.fields import (
     LARGEST_INTEGER,
     OwnId,
@@ -217,3 +217,30 @@ class StoreResults(ReadSchema):
 
 class StoreSwept(ReadSchema):
     deleted: int = Field(description="Expired items that were deleted.")
+
+
+class StoreAnswerTooLargeError(UnprocessableError):
+    code = "store_answer_too_large"
+    title = "Answer would be too large"
+
+    def __init__(self, limit: int, counted: str) -> None:
+        super().__init__(
+            f"The answer would have more than {limit} {counted}. Ask for less in one request, "
+            "with `limit` and `offset`.",
+            limit=limit,
+        )
+
+
+class TooManyTextsError(UnprocessableError):
+    code = "too_many_texts"
+    title = "Too many texts to index"
+
+    def __init__(self, ordinal: int, limit: int, counted: str) -> None:
+        """Of the operation `ordinal`; `counted` says of what there are more than `limit`."""
+        super().__init__(
+            f"The paths in `index` lead to more than {limit} {counted}. Nothing was written.",
+            limit=limit,
+            errors=[
+                {"location": ["body", "operations", str(ordinal), "index"], "detail": "too many"}
+            ],
+        )

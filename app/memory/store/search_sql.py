@@ -11,8 +11,8 @@ from functools import partial
 from typing import Any, Final
 
 from app.language.ranking.records import SearchStatement, inner_product
-from app.memory.store.filters import Condition, conditions
-from app.memory.store.namespaces import Spaces, path_of
+from app.memory.store.json_values import Condition, conditions
+from app.memory.store.models import Spaces, path_of
 from app.memory.store.schemas import StoreListNamespaces, StoreMatch, StoreSearch
 
 _ORDER: Final = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}

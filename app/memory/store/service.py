@@ -24,12 +24,12 @@ from app.identity.tenants.repository import TenantRepository
 from app.identity.users.repository import UserRepository
 from app.identity.users.service import resolve_subject
 from app.language.text.offload import read_text
-from app.memory.store.errors import StoreAnswerTooLargeError, TooManyTextsError
-from app.memory.store.field_paths import Looks, LooksExceededError, steps_of, texts_at
-from app.memory.store.namespaces import Spaces, item_id, namespace_of, path_of
+from app.memory.store.json_values import Looks, LooksExceededError, steps_of, texts_at
+from app.memory.store.models import Spaces, item_id, namespace_of, path_of
 from app.memory.store.repository import PutRow, StoreRepository, TextRow
 from app.memory.store.schemas import (
     ROWS,
+    StoreAnswerTooLargeError,
     StoreBatch,
     StoreDelete,
     StoreGet,
@@ -40,6 +40,7 @@ from app.memory.store.schemas import (
     StoreResults,
     StoreSearch,
     StoreSwept,
+    TooManyTextsError,
 )
 from app.memory.store.search_sql import (
     Statement,

@@ -17,8 +17,6 @@ import asyncpg
 
 from app.errors import ConfigurationError
 from app.platform.database.logins import DatabaseUrls
-from app.platform.embedded.accounts import Account, ServerLog, ended, spawn
-from app.platform.embedded.binaries import Binaries
 from app.platform.embedded.data_folder import (
     POSTGRES_MAJOR,
     ClusterPasswords,
@@ -27,6 +25,7 @@ from app.platform.embedded.data_folder import (
     create_secrets,
     sync_folder,
 )
+from app.platform.embedded.programs import Account, Binaries, ServerLog, ended, spawn
 from app.platform.embedded.sockets import SocketFolder
 
 SUPERUSER = "kemem_superuser"

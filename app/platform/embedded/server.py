@@ -15,8 +15,6 @@ from typing_extensions import override
 
 from app.errors import ConfigurationError
 from app.platform.database.logins import DatabaseUrls
-from app.platform.embedded.accounts import Account, account_for, permits
-from app.platform.embedded.binaries import Binaries, find_binaries, readable_binaries
 from app.platform.embedded.cluster import (
     DATABASE,
     SUPERUSER,
@@ -33,6 +31,14 @@ from app.platform.embedded.data_folder import (
     write_state,
 )
 from app.platform.embedded.postmaster import Installation, Postmaster
+from app.platform.embedded.programs import (
+    Account,
+    Binaries,
+    account_for,
+    find_binaries,
+    permits,
+    readable_binaries,
+)
 from app.platform.embedded.sockets import (
     SocketFolder,
     choose_socket_folder,

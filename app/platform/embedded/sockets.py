@@ -16,7 +16,7 @@ from pathlib import Path
 from urllib.parse import quote
 
 from app.errors import ConfigurationError
-from app.platform.embedded.accounts import Account, permits
+from app.platform.embedded.programs import Account, permits
 
 PORT = 5432
 SOCKET_NAME = f".s.PGSQL.{PORT}"

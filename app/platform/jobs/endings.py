@@ -15,8 +15,7 @@ import structlog
 from app.errors import UnavailableError, UnprocessableError
 from app.platform.database.engine import Database
 from app.platform.jobs.dispatch import Dispatch
-from app.platform.jobs.errors import LeaseLostError
-from app.platform.jobs.failures import Verdict
+from app.platform.jobs.failures import LeaseLostError, Verdict
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 

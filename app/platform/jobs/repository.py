@@ -16,14 +16,14 @@ from app.platform.database.base import new_id
 from app.platform.database.engine import clock_of, driver_of
 from app.platform.database.failures import violated_constraint
 from app.platform.database.keyset import after
-from app.platform.jobs.errors import (
+from app.platform.jobs.failures import (
     JobAlreadyLiveError,
     JobNotCancellableError,
     JobNotFoundError,
     JobNotRetryableError,
     LeaseLostError,
+    Verdict,
 )
-from app.platform.jobs.failures import Verdict
 from app.platform.jobs.models import LIVE, Job
 from app.platform.jobs.ordering_sql import (
     FINISH,

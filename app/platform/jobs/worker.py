@@ -21,8 +21,7 @@ from app.platform.database.engine import Database
 from app.platform.database.turns import BACKGROUND
 from app.platform.jobs.dispatch import Dispatch, Listener
 from app.platform.jobs.endings import Endings
-from app.platform.jobs.errors import LeaseLostError
-from app.platform.jobs.failures import GIVEN_BACK, LEASE_EXPIRED, Verdict, judge
+from app.platform.jobs.failures import GIVEN_BACK, LEASE_EXPIRED, LeaseLostError, Verdict, judge
 from app.platform.jobs.orders import ClaimedJob, Handler
 from app.platform.jobs.recurring import Ticker, run_ticker
 from app.platform.observability.metrics import JOB_LAG, JOB_RUNS, JOB_SECONDS, JOBS_RUNNING

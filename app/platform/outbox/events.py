@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import JsonValue
 
-from app.platform.values.ids import is_own_id
+from app.platform.values.fields import is_own_id
 
 PublishedType = Literal[
     "memory.added",

@@ -1,4 +1,5 @@
-"""Calls processors: within their timeout, and without losing work when one of them fails.
+"""Calls processors: within their timeout, and without losing work when one of them fails; and says
+that one that must not fail did, or that one was chosen that is not allowed.
 
 A thread cannot be ended from outside, nor can a coroutine that refuses to end. A call that runs
 longer than its timeout is abandoned and counted; while MOST_HANGING calls of a processor hang, it
@@ -16,11 +17,42 @@ from typing import Any, Final
 
 import structlog
 
+from app.errors import UnavailableError, UnprocessableError
 from app.platform.observability.metrics import PROCESSOR_CALLS, PROCESSOR_SECONDS
 from app.platform.plugins.catalogue import LoadedProcessor
-from app.platform.plugins.errors import InvalidProcessorsError, ProcessorFailedError
-from app.platform.plugins.points import Point
-from app.platform.plugins.results import P, Validate, checked_result
+from app.platform.plugins.points import P, Point, Validate, checked_result
+
+
+class ProcessorFailedError(UnavailableError):
+    """A processor with the policy `refuse` failed; nothing was written."""
+
+    code = "processor_failed"
+    title = "A processor failed"
+
+    def __init__(self, name: str, point: str) -> None:
+        super().__init__(
+            f"The processor `{name}` failed at `{point}`, and nothing goes on without it.",
+            processor=name,
+            point=point,
+        )
+        self.name = name
+        self.point = point
+
+
+class InvalidProcessorsError(UnprocessableError):
+    """A `config` names processors that are not allowed here; nothing was changed."""
+
+    code = "invalid_config"
+    title = "Setting not usable"
+
+    def __init__(self, names: Sequence[str]) -> None:
+        listed = ", ".join(names) or "none; MEMORY_PROCESSORS allows them"
+        wanted = f"a list of names of processors, each once: {listed}"
+        super().__init__(
+            f"`config.processors` must be {wanted}.",
+            errors=[{"location": ["body", "config", "processors"], "detail": f"must be {wanted}"}],
+        )
+
 
 log = structlog.get_logger()
 

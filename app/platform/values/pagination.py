@@ -18,8 +18,7 @@ from urllib.parse import parse_qsl
 from pydantic import BaseModel, Field
 
 from app.errors import UnprocessableError
-from app.platform.values.fields import LARGEST_INTEGER, Schema, in_utc
-from app.platform.values.ids import LONGEST
+from app.platform.values.fields import LARGEST_INTEGER, LONGEST, Schema, in_utc
 
 Item = TypeVar("Item")
 Row = TypeVar("Row")

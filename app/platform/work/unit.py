@@ -1,4 +1,5 @@
-"""The unit of work of a request: one transaction, refused, claimed and answered in one place.
+"""The unit of work of a request: one transaction, refused (where memory is switched off, by the
+operator or for an agent or a user), claimed and answered in one place.
 
 `write` refuses while memory is switched off, begins, claims the request's `Idempotency-Key`, and
 stores the answer with the effect before it commits. A service cannot forget one of these steps.
@@ -11,10 +12,34 @@ from typing import Protocol, TypeVar
 from pydantic import BaseModel
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from app.errors import ConflictError, UnavailableError
 from app.platform.database.engine import Database
 from app.platform.database.locks import lock_statement, take_lock
-from app.platform.work.errors import MemoryDisabledError
 from app.platform.work.idempotency import IdempotencyKey
+
+
+class MemoryDisabledError(UnavailableError):
+    code = "memory_disabled"
+    title = "Memory is switched off"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The operator has switched memory off (MEMORY_ENABLED=false): nothing new is "
+            "remembered. What is stored can be read and deleted, and users, agents, sessions and "
+            "projects can be managed."
+        )
+
+
+class MemoryPausedError(ConflictError):
+    code = "memory_paused"
+    title = "Memory is switched off here"
+
+    def __init__(self, kind: str, value: str) -> None:
+        super().__init__(
+            f"The {kind} {value} has `memory_enabled` set to false: nothing is remembered for it.",
+            **{f"{kind}_id": value},
+        )
+
 
 Answer = TypeVar("Answer", bound=BaseModel)
 

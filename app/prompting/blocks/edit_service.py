@@ -17,9 +17,8 @@ from app.identity.tenants.errors import KeyRestrictedError
 from app.language.text.offload import read_text
 from app.memory.memories.errors import GateRejectedError
 from app.memory.memories.gate import Gate
-from app.platform.work.errors import MemoryPausedError
 from app.platform.work.idempotency import IdempotencyKey
-from app.platform.work.unit import Work
+from app.platform.work.unit import MemoryPausedError, Work
 from app.prompting.blocks.block_text import ShownBlock, edit_text, refuse_too_long
 from app.prompting.blocks.errors import BlockReadOnlyError, LabelNotFoundError
 from app.prompting.blocks.history_repository import BlockAuthor, BlockTimeline

@@ -23,8 +23,8 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.conversation.sessions.errors import SessionNotFoundError
 from app.conversation.sessions.models import Session
+from app.conversation.sessions.schemas import SessionNotFoundError
 from app.errors import IdTakenError
 from app.identity.agents.errors import AgentNotFoundError, BlockNotFoundError, LabelTakenError
 from app.identity.tenants.access import Access

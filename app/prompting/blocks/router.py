@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from app.conversation.sessions.errors import SessionEndedError, SessionNotFoundError
+from app.conversation.sessions.schemas import SessionEndedError, SessionNotFoundError
 from app.errors import (
     ConfirmationRequiredError,
     DisabledError,
@@ -32,7 +32,7 @@ from app.platform.http.dependencies import RequiredVersionDep, VersionDep, provi
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import ContentQuery, InvalidCursorError, Page, PageQuery
-from app.platform.work.errors import MemoryDisabledError
+from app.platform.work.unit import MemoryDisabledError
 from app.prompting.blocks.errors import (
     BlockNotAttachedError,
     BlockReadOnlyError,

@@ -29,13 +29,13 @@ from app.platform.database.base import new_id
 from app.platform.database.engine import clock_of
 from app.platform.database.keyset import after
 from app.platform.values.json_objects import same_json
-from app.prompting.checkpoints.automatic_sql import LISTED
 from app.prompting.checkpoints.errors import (
     ApprovalDecidedError,
     ApprovalNotFoundError,
     CallAnsweredError,
 )
 from app.prompting.checkpoints.models import Approval
+from app.prompting.checkpoints.repository import LISTED
 
 ROWS = 1000
 

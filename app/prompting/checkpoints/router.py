@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.conversation.messages.errors import MessageNotFoundError
-from app.conversation.sessions.errors import SessionEndedError, SessionNotFoundError
+from app.conversation.sessions.schemas import SessionEndedError, SessionNotFoundError
 from app.errors import DisabledError, IdTakenError
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
@@ -18,7 +18,7 @@ from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import InvalidCursorError, Page
-from app.platform.work.errors import MemoryDisabledError
+from app.platform.work.unit import MemoryDisabledError
 from app.prompting.checkpoints.errors import (
     ApprovalDecidedError,
     ApprovalNotFoundError,

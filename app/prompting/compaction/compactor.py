@@ -39,13 +39,11 @@ from app.memory.memories.gate import Gate
 from app.platform.jobs.repository import JobRepository
 from app.platform.outbox.events import Event
 from app.platform.outbox.repository import OutboxRepository
-from app.prompting.compaction.eviction import CompactionOptions, Eviction, planned
-from app.prompting.compaction.merges import SummaryLimits
+from app.prompting.compaction.eviction import CompactionOptions, Eviction, SummaryLimits, planned
 from app.prompting.compaction.models import SessionSummary
 from app.prompting.compaction.repository import SummaryRepository
 from app.prompting.compaction.schemas import WhyNot
-from app.prompting.compaction.summary_lines import lines_of
-from app.prompting.compaction.summary_writer import SummaryWriter, WrittenSummary
+from app.prompting.compaction.summary_writer import SummaryWriter, WrittenSummary, lines_of
 
 log = structlog.get_logger()
 

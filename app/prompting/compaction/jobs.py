@@ -11,7 +11,7 @@ from app.language.llm.errors import UnknownModelError
 from app.language.llm.model_catalogue import SummariserCatalogue
 from app.language.llm.summariser import Summariser
 from app.memory.extraction.run_policy import DISABLED, SWITCHED_OFF, principal_of
-from app.platform.jobs.errors import DeferJobError
+from app.platform.jobs.failures import DeferJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from app.platform.work.unit import Work

@@ -12,9 +12,9 @@ from app.conversation.messages.window import EVENT_TYPE
 from app.conversation.sessions.models import Session
 from app.identity.tenants.access import Access
 from app.platform.database.keyset import after
-from app.prompting.compaction.errors import SummaryNotFoundError
 from app.prompting.compaction.models import SessionSummary
-from app.prompting.compaction.summary_lines import READ
+from app.prompting.compaction.schemas import SummaryNotFoundError
+from app.prompting.compaction.summary_writer import READ
 
 # A data URL is replaced by a placeholder first, and may be longer than all that is read.
 _READ_CONTENT = case(

@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.conversation.messages.errors import InvalidStrategyError, UnknownStrategyError
-from app.conversation.sessions.errors import SessionNotFoundError
+from app.conversation.sessions.schemas import SessionNotFoundError
 from app.errors import DisabledError
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
@@ -20,11 +20,11 @@ from app.platform.http.dependencies import provided
 from app.platform.http.problems import responses_for
 from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import InvalidCursorError, Page
-from app.platform.work.errors import MemoryDisabledError
-from app.prompting.compaction.errors import SummaryNotFoundError
+from app.platform.work.unit import MemoryDisabledError
 from app.prompting.compaction.schemas import (
     CompactAnswer,
     CompactRequest,
+    SummaryNotFoundError,
     SummaryQuery,
     SummaryRead,
 )

@@ -1,10 +1,11 @@
-"""Compactions and summaries as they cross HTTP."""
+"""Compactions and summaries as they cross HTTP, and what can go wrong with these."""
 
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, StringConstraints, model_validator
 
 from app.conversation.messages.schemas import PressureRead, WindowStrategy
+from app.errors import NotFoundError
 from app.platform.values.fields import ReadSchema, Schema, Storable, Timestamp, example
 from app.platform.values.pagination import ContentQuery
 
@@ -114,3 +115,11 @@ class CompactAnswer(ReadSchema):
     checkpoint_id: str | None = Field(description="Of the session as it was.")
     pressure_before: PressureRead
     pressure_after: PressureRead | None
+
+
+class SummaryNotFoundError(NotFoundError):
+    code = "summary_not_found"
+    title = "Summary not found"
+
+    def __init__(self, summary_id: str) -> None:
+        super().__init__(f"There is no summary {summary_id}.")

@@ -10,13 +10,13 @@ from app.conversation.messages.errors import (
     UnknownStrategyError,
     WindowTooSmallError,
 )
-from app.conversation.sessions.errors import SessionNotFoundError
+from app.conversation.sessions.schemas import SessionNotFoundError
 from app.identity.tenants.principal import KEY_ERRORS, ReaderDep
 from app.memory.memories.filters import InvalidFilterError
 from app.platform.http.dependencies import provided
 from app.platform.http.hot_route import HotRoute
 from app.platform.http.problems import responses_for
-from app.platform.plugins.errors import ProcessorFailedError
+from app.platform.plugins.runner import ProcessorFailedError
 from app.platform.values.fields import OwnId
 from app.platform.values.pagination import InvalidCursorError, Page
 from app.prompting.context.errors import LongPromptError, UnknownVariableError

@@ -13,9 +13,9 @@ from app.conversation.messages.excerpt_search import ExcerptQuery, ExcerptSearch
 from app.conversation.messages.excerpts import Excerpts
 from app.conversation.messages.schemas import CONTENT_LENGTH
 from app.conversation.messages.window_strategies import StrategyFactory, pick_of
-from app.conversation.sessions.errors import SessionNotFoundError
 from app.conversation.sessions.policy import WindowPolicy, resolve
 from app.conversation.sessions.repository import SessionRepository
+from app.conversation.sessions.schemas import SessionNotFoundError
 from app.identity.agents.embedders import EmbeddedQuery, Embedders
 from app.identity.tenants.access import Principal
 from app.identity.usage.activity import Activity

@@ -27,8 +27,8 @@ from app.memory.extraction.run_policy import (
     principal_of,
 )
 from app.memory.extraction.run_state import RunRequest, RunResult, job_purpose
-from app.memory.graph.triples import draws_graph
-from app.platform.jobs.errors import DeferJobError
+from app.memory.graph.statements import draws_graph
+from app.platform.jobs.failures import DeferJobError
 from app.platform.jobs.orders import ClaimedJob, Order
 from app.platform.jobs.repository import JobRepository
 from app.platform.work.idempotency import IdempotencyKey

@@ -21,7 +21,7 @@ from app.language.parsing.parser_pool import ParsedDocument, ParserPool
 from app.language.parsing.passages import TextPassage
 from app.language.text.offload import read_text
 from app.memory.extraction.run_policy import SWITCHED_OFF, principal_of
-from app.platform.jobs.errors import DeferJobError, GiveUpJobError
+from app.platform.jobs.failures import DeferJobError, GiveUpJobError
 from app.platform.jobs.orders import ClaimedJob
 from app.platform.jobs.repository import JobRepository
 from app.platform.work.unit import Work

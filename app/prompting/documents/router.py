@@ -41,7 +41,7 @@ from app.platform.http.uploads import (
 )
 from app.platform.values.fields import Id, OwnId
 from app.platform.values.pagination import ContentQuery, InvalidCursorError, Page
-from app.platform.work.errors import MemoryDisabledError
+from app.platform.work.unit import MemoryDisabledError
 from app.prompting.documents.errors import (
     EmptyFileError,
     FileBusyError,

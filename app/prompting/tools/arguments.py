@@ -25,7 +25,7 @@ from app.memory.memories.schemas import Content, MemoryType
 from app.platform.values.fields import Id, Schema, Storable, Timestamp
 from app.prompting.blocks.schemas import SomeText
 from app.prompting.documents.schemas import LONGEST_TEXT, Tags
-from app.prompting.tools.errors import CallRefusedError
+from app.prompting.tools.error_texts import CallRefusedError
 
 Arguments = TypeVar("Arguments", bound=Schema)
 

@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from app.identity.tenants.access import Principal
 from app.platform.work.idempotency import IdempotencyKey
-from app.prompting.tools.errors import CallRefusedError
+from app.prompting.tools.error_texts import CallRefusedError
 from app.prompting.tools.tool_results import Budget, ToolResult
 
 

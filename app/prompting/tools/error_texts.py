@@ -1,4 +1,6 @@
-"""Why a call was not carried out, as a model reads it. Pure."""
+"""Why a call was not carried out: the refusal, which is an answer to the model and no failure over
+HTTP, and its words. Pure.
+"""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -7,6 +9,15 @@ from typing import Any, Final
 from app.errors import DomainError
 from app.language.text.prompt_text import escape_line
 from app.prompting.blocks.errors import times
+
+
+class CallRefusedError(Exception):
+    """The call is not carried out; `text` says to the model what to do instead."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.text = text
+
 
 SWITCHED_OFF: Final = (
     "Memory is switched off here, so that nothing was done. Go on without it and do not try again "

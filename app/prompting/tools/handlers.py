@@ -48,8 +48,7 @@ from app.prompting.tools.arguments import (
     UpdateArguments,
 )
 from app.prompting.tools.caller import DeferredAnswer, ToolCaller
-from app.prompting.tools.error_texts import SWITCHED_OFF
-from app.prompting.tools.errors import CallRefusedError
+from app.prompting.tools.error_texts import SWITCHED_OFF, CallRefusedError
 from app.prompting.tools.pages import MEMORIES, MESSAGES, PASSAGES, ResultLine, depth, paged
 from app.prompting.tools.tool_results import (
     Budget,

@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Query
 
-from app.conversation.sessions.errors import SessionMismatchError, SessionNotFoundError
+from app.conversation.sessions.schemas import SessionMismatchError, SessionNotFoundError
 from app.identity.agents.errors import AgentNotFoundError
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,

@@ -7,9 +7,9 @@ from typing import Any
 
 import structlog
 
-from app.conversation.sessions.errors import SessionMismatchError
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.repository import SessionRepository
+from app.conversation.sessions.schemas import SessionMismatchError
 from app.errors import DomainError, UnavailableError
 from app.identity.agents.models import Agent
 from app.identity.agents.repository import AgentRepository
@@ -18,18 +18,16 @@ from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
 from app.language.llm.tokens import TokenCounter
 from app.platform.observability.metrics import TOOL_SECONDS
-from app.platform.work.errors import MemoryDisabledError
 from app.platform.work.idempotency import (
     IdempotencyKey,
     IdempotencyKeyReusedError,
     RequestInProgressError,
 )
-from app.platform.work.unit import Work
+from app.platform.work.unit import MemoryDisabledError, Work
 from app.prompting.blocks.edit_service import BlockEditService
 from app.prompting.tools.arguments import parsed_arguments, validated_arguments
 from app.prompting.tools.caller import ToolCaller
-from app.prompting.tools.error_texts import error_text
-from app.prompting.tools.errors import CallRefusedError
+from app.prompting.tools.error_texts import CallRefusedError, error_text
 from app.prompting.tools.handlers import ToolHandlers
 from app.prompting.tools.schemas import ToolAnswer, ToolCall, ToolsQuery, ToolsShown
 from app.prompting.tools.tool_results import Budget, ToolResult

@@ -21,7 +21,7 @@ from app.memory.memories.prompt_lines import HEADER, statement
 from app.memory.memories.schemas import Outcome
 from app.memory.memories.search_schemas import MemoryStats
 from app.prompting.documents.schemas import PassageHit, PassagesAdded
-from app.prompting.tools.errors import CallRefusedError
+from app.prompting.tools.error_texts import CallRefusedError
 
 FOUND_MEMORIES: Final = HEADER
 FOUND_MESSAGES: Final = (

@@ -11,8 +11,8 @@ import asyncpg
 import pytest
 from httpx import AsyncClient
 
-from app.memory.extraction.agenda_repository import LONGEST_PART, MOST_DUE, MOST_PARTS
 from app.memory.extraction.decisions import MOST_REMOVALS
+from app.memory.extraction.known_repository import LONGEST_PART, MOST_DUE, MOST_PARTS
 from tests.support.api import append, every_page, execute, ok, save
 from tests.support.chat_behaviours import (
     Line,

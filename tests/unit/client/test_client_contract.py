@@ -24,7 +24,7 @@ from app.memory.feedback.schemas import FeedbackAdded, FeedbackCreate
 from app.memory.graph import schemas as graph
 from app.memory.memories import schemas as memories
 from app.memory.memories import search_schemas as searched
-from app.memory.profiles import document_schemas
+from app.memory.profiles import documents
 from app.memory.profiles import schemas as profiles
 from kemem import options
 
@@ -54,9 +54,9 @@ ANSWERS = [
     (kemem.Today, usage.TodayRead),
     (kemem.ProfileValue, profiles.ValueRead),
     (kemem.ProfileChange, profiles.ProfileChangeRead),
-    (kemem.FactOutcome, document_schemas.FactOutcome),
-    (kemem.DocumentImported, document_schemas.DocumentImported),
-    (kemem.MemoryDocument, document_schemas.MemoryDocument),
+    (kemem.FactOutcome, documents.FactOutcome),
+    (kemem.DocumentImported, documents.DocumentImported),
+    (kemem.MemoryDocument, documents.MemoryDocument),
     (kemem.Project, ProjectRead),
     (kemem.Member, MemberRead),
     (kemem.Transferred, ProjectTransferred),

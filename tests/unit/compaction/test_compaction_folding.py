@@ -11,8 +11,14 @@ from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.extractive_summariser import extract
 from app.language.llm.summariser import SummaryLine, SummaryRequest
 from app.language.llm.tokens import EstimatedTokens, message_tokens
-from app.prompting.compaction.eviction import CompactionOptions, Eviction, eviction_of
-from app.prompting.compaction.merges import MERGED_AT_ONCE, SUMMARY_SHARE, SummaryLimits
+from app.prompting.compaction.eviction import (
+    MERGED_AT_ONCE,
+    SUMMARY_SHARE,
+    CompactionOptions,
+    Eviction,
+    SummaryLimits,
+    eviction_of,
+)
 from app.prompting.compaction.models import SessionSummary
 from app.prompting.compaction.summary_writer import SummaryWriter
 

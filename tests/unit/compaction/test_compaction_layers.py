@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.tokens import EstimatedTokens
 from app.language.text.pieces import cut_at_sentence, sentences, word_count
-from app.prompting.compaction.merges import (
+from app.prompting.compaction.eviction import (
     MERGED_AT_ONCE,
     SUMMARY_SHARE,
     SummaryLimits,

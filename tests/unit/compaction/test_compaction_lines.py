@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.prompting.compaction.summary_lines import LONGEST_ARGUMENTS, LONGEST_VALUE, lines_of
+from app.prompting.compaction.summary_writer import LONGEST_ARGUMENTS, LONGEST_VALUE, lines_of
 
 
 def row(role: str, content: str = "", **fields: Any) -> dict[str, Any]:

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.platform.embedded.accounts import Account, ServerLog
-from app.platform.embedded.binaries import Binaries, find_binaries
 from app.platform.embedded.postmaster import Installation, command_of
+from app.platform.embedded.programs import Account, Binaries, ServerLog, find_binaries
 from app.platform.embedded.sockets import SocketFolder
 
 

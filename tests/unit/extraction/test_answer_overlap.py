@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.memory.extraction.answer_overlap import Reply, ShownMemory, drawn_on
+from app.memory.extraction.shared_words import Reply, ShownMemory, drawn_on
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 LATER = NOON + timedelta(minutes=1)

@@ -4,8 +4,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from app.memory.extraction.errors import FAILURE
-from app.memory.extraction.waited_jobs import failure_of, is_deferred_beyond
+from app.memory.extraction.schemas import FAILURE
+from app.memory.extraction.service import failure_of, is_deferred_beyond
 from app.platform.jobs.models import LANE_BUSY, Job
 
 NOW = datetime(2026, 6, 1, 12, tzinfo=UTC)

@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from app.platform.plugins.catalogue import LoadedProcessor
-from app.platform.plugins.errors import ProcessorFailedError
 from app.platform.plugins.points import (
     POINTS,
     About,
@@ -19,7 +18,13 @@ from app.platform.plugins.points import (
     FoundMemory,
     StoredMemory,
 )
-from app.platform.plugins.runner import MOST_HANGING, NO_CHAIN, ProcessorChain, ProcessorRunner
+from app.platform.plugins.runner import (
+    MOST_HANGING,
+    NO_CHAIN,
+    ProcessorChain,
+    ProcessorFailedError,
+    ProcessorRunner,
+)
 from tests.support.patience import PATIENCE
 
 ABOUT = About("acme", "ana", "default", "s1")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langgraph.store.base import get_text_at_path, tokenize_path
 
-from app.memory.store.field_paths import Looks, LooksExceededError, steps_of, texts_at
+from app.memory.store.json_values import Looks, LooksExceededError, steps_of, texts_at
 
 NAMES = st.sampled_from(["a", "b", "枫", "0", "a b"])
 VALUES = st.recursive(

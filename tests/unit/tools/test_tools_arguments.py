@@ -15,7 +15,7 @@ from app.prompting.tools.arguments import (
     parsed_arguments,
     validated_arguments,
 )
-from app.prompting.tools.errors import CallRefusedError
+from app.prompting.tools.error_texts import CallRefusedError
 
 NAMES = ["tenant_id", "user_id", "agent_id", "session_id", "project_id", "run_id", "thread_id"]
 

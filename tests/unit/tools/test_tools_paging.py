@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.language.llm.tokens import EstimatedTokens
-from app.prompting.tools.errors import CallRefusedError
+from app.prompting.tools.error_texts import CallRefusedError
 from app.prompting.tools.tool_results import CUT, Budget, SearchPosition, digest, mark, reached
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
