@@ -28,7 +28,7 @@ ROOT_PAGES: Final = ("CONTRIBUTING.md", "SECURITY.md", "CHANGELOG.md")
 REFERENCES: Final = {
     ".env.example": "reference/settings.md",
     "app/errors.py": "reference/errors.md",
-    "app/platform/outbox/events.py": "reference/events.md",
+    "app/platform/outbox/models.py": "reference/events.md",
     "app/cli/main.py": "reference/commands.md",
     "kemem": "reference/client.md",
 }

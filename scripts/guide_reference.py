@@ -15,7 +15,7 @@ import app.main  # noqa: F401 Loads every module, and with them every class of e
 import kemem
 from app.cli.main import COMMANDS, load_command
 from app.errors import DomainError
-from app.platform.outbox.events import PublishedType
+from app.platform.outbox.models import PublishedType
 from app.settings import Settings, variable
 from kemem import deprecated
 

@@ -6,11 +6,11 @@ from app.conversation.messages.models import Message
 from app.conversation.sessions.models import Session, SessionState, SessionStateSnapshot
 from app.governance.evaluations.repository import EvaluationResult
 from app.governance.privacy.repository import Erasure
-from app.identity.agents.models import Agent
-from app.identity.projects.models import Project, ProjectMember
+from app.identity.agents.repository import Agent
+from app.identity.projects.repository import Project, ProjectMember
 from app.identity.tenants.models import ApiKey, SignInCode, Tenant
 from app.identity.usage.models import DailyCount, PaidAnswer, Usage
-from app.identity.users.models import User
+from app.identity.users.repository import User
 from app.memory.extraction.models import ExtractionRun
 from app.memory.feedback.repository import MemoryFeedback
 from app.memory.graph.models import (

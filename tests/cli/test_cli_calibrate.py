@@ -6,7 +6,7 @@ from collections import Counter
 import pytest
 from cli_support import kemem
 
-from app.evaluation.calibration_figures import (
+from app.evaluation.calibration import (
     KINDS,
     LANGUAGES,
     Measured,

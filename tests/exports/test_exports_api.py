@@ -11,8 +11,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.governance.exports.errors import ExportsBusyError
-from app.governance.exports.schemas import ExportQuery
+from app.governance.exports.schemas import ExportQuery, ExportsBusyError
 from app.governance.exports.service import ExportService, ExportSlots
 from app.runtime import Runtime
 from tests.exports.exports_support import exported, many, principal_of, reading, rows_in

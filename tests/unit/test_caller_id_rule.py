@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from app.platform.outbox.events import Event
+from app.platform.outbox.models import Event
 from app.platform.values.fields import ID_PATTERN, LONGEST, OwnId, composed, is_own_id
 from kemem.ids import checked_id, in_header, is_id
 

@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 from webhook_desk import Desk, make_webhook
 
-from app.platform.outbox.events import Event
+from app.platform.outbox.models import Event
 from app.platform.outbox.repository import OutboxRepository
 from app.runtime import Runtime
 from tests.support.api import every_page, execute, ok

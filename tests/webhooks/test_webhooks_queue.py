@@ -14,7 +14,7 @@ from webhook_desk import Desk, make_webhook
 from app.governance.webhooks.delivery import KIND, DeliverySchedule
 from app.platform.jobs.recurring import Ticker
 from app.platform.jobs.worker import Worker, WorkerLimits
-from app.platform.outbox.events import Event
+from app.platform.outbox.models import Event
 from app.platform.outbox.repository import OutboxRepository
 from app.runtime import Runtime
 from tests.support.api import execute, ok

@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY
 from app.governance.webhooks.delivery import Deliverer, Timeouts
 from app.governance.webhooks.sender import SecretBox
 from app.governance.webhooks.targets import Targets, resolve
-from app.platform.outbox.events import Event
+from app.platform.outbox.models import Event
 from app.platform.outbox.repository import OutboxRepository
 from app.runtime import Runtime
 from tests.support.api import execute, ok

@@ -48,7 +48,7 @@ from app.errors import (
     VersionConflictError,
 )
 from app.identity.agents.errors import AgentNotFoundError
-from app.identity.projects.errors import ProjectNotFoundError
+from app.identity.projects.schemas import ProjectNotFoundError
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
     KEY_ERRORS,

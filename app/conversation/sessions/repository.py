@@ -19,13 +19,11 @@ from app.conversation.sessions.schemas import (
 )
 from app.errors import DisabledError, IdTakenError, NotFoundError
 from app.identity.agents.errors import AgentNotFoundError
-from app.identity.agents.models import Agent
-from app.identity.agents.repository import AgentRepository
-from app.identity.projects.errors import ProjectNotFoundError
+from app.identity.agents.repository import Agent, AgentRepository
 from app.identity.projects.repository import ProjectRepository
+from app.identity.projects.schemas import ProjectNotFoundError
 from app.identity.tenants.access import Access
-from app.identity.users.models import User
-from app.identity.users.repository import UserRepository
+from app.identity.users.repository import User, UserRepository
 from app.identity.users.schemas import UserNotFoundError, UserRequiredError
 from app.platform.database.base import Id, Timestamp, apply_changes
 from app.platform.database.engine import driver_of

@@ -12,16 +12,17 @@ import structlog
 from pydantic import JsonValue
 from sqlalchemy import ForeignKeyConstraint, Table
 
-from app.governance.exports.errors import (
+from app.governance.exports.parts import ExportedLine, ImportPart, groups, read_part
+from app.governance.exports.repository import ImportRepository, RefusedRowsError
+from app.governance.exports.schemas import (
     MOST_LISTED,
     AnotherRowError,
     ErasedError,
     ImportConflictError,
+    ImportReport,
     InvalidImportError,
+    RowImportQuery,
 )
-from app.governance.exports.parts import ExportedLine, ImportPart, groups, read_part
-from app.governance.exports.repository import ImportRepository, RefusedRowsError
-from app.governance.exports.schemas import ImportReport, RowImportQuery
 from app.governance.exports.scope_sql import (
     BELONGS,
     DERIVED,

@@ -16,8 +16,7 @@ from pydantic_core import from_json, to_json
 from sqlalchemy import Table
 
 from app.governance.exports.columns_sql import fault
-from app.governance.exports.errors import MOST_LISTED, InvalidImportError
-from app.governance.exports.schemas import FORMAT
+from app.governance.exports.schemas import FORMAT, MOST_LISTED, InvalidImportError
 from app.governance.exports.scope_sql import (
     TABLE_OF,
     columns_of,

@@ -11,23 +11,21 @@ from fastapi.responses import StreamingResponse
 from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
-from app.governance.exports.errors import (
-    ErasedError,
-    ExportsBusyError,
-    ImportConflictError,
-    InvalidImportError,
-)
 from app.governance.exports.import_service import ImportService
 from app.governance.exports.schemas import (
     MEDIA_TYPE,
+    ErasedError,
     ExportLine,
     ExportQuery,
+    ExportsBusyError,
+    ImportConflictError,
     ImportReport,
+    InvalidImportError,
     RowImportQuery,
 )
 from app.governance.exports.service import ExportService
 from app.identity.agents.errors import AgentNotFoundError
-from app.identity.projects.errors import ProjectNotFoundError
+from app.identity.projects.schemas import ProjectNotFoundError
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
     KEY_ERRORS,

@@ -15,9 +15,8 @@ import structlog
 from pydantic_core import to_json
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.governance.exports.errors import ExportsBusyError
 from app.governance.exports.repository import ExportRepository
-from app.governance.exports.schemas import FORMAT, ExportQuery
+from app.governance.exports.schemas import FORMAT, ExportQuery, ExportsBusyError
 from app.governance.exports.scope_sql import ANCHORS, NOUNS, TABLES, ExportScope
 from app.identity.agents.repository import AgentRepository
 from app.identity.projects.repository import ProjectRepository

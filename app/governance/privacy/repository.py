@@ -32,10 +32,10 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.conversation.messages.models import Message
 from app.conversation.sessions.models import Session
 from app.governance.privacy.holdings_sql import EXTRACTED, READ, Holding
-from app.identity.projects.models import Project
+from app.identity.projects.repository import Project
 from app.identity.tenants.access import Access
 from app.identity.tenants.models import ApiKey
-from app.identity.users.models import User
+from app.identity.users.repository import User
 from app.memory.graph.models import GraphEntity
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import MemoryRepository

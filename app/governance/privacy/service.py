@@ -22,7 +22,7 @@ from app.identity.users.schemas import UserNotFoundError
 from app.memory.memories.refreshes import pending_graphs, refresh_profiles
 from app.platform.database.base import subject_hash
 from app.platform.database.failures import DatabaseBusyError
-from app.platform.outbox.events import Event
+from app.platform.outbox.models import Event
 from app.platform.outbox.repository import OutboxRepository
 from app.platform.values.pagination import Page, decode_time, page
 from app.platform.work.unit import Work

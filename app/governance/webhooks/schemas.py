@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, HttpUrl, UrlConstraints
 
 from app.errors import ConflictError, NotFoundError, UnprocessableError
-from app.platform.outbox.events import EventType, PublishedType
+from app.platform.outbox.models import EventType, PublishedType
 from app.platform.values.fields import Description, ReadSchema, Schema, Timestamp, example
 from app.platform.values.pagination import PageQuery
 

@@ -21,8 +21,7 @@ from app.governance.webhooks.targets import Targets
 from app.identity.tenants.access import Principal
 from app.platform.database.base import apply_changes, new_id
 from app.platform.database.engine import Database
-from app.platform.outbox.events import Event
-from app.platform.outbox.models import Webhook
+from app.platform.outbox.models import Event, Webhook
 from app.platform.outbox.repository import OutboxRepository
 from app.platform.values.pagination import Page, PageQuery, decode_time, page
 from app.platform.work.idempotency import IdempotencyKey

@@ -5,8 +5,7 @@ from typing import Any, Protocol
 
 from app.identity.agents.config import Processing, profile_slots
 from app.identity.agents.errors import InvalidConfigError
-from app.identity.agents.models import Agent
-from app.identity.agents.repository import AgentRepository
+from app.identity.agents.repository import Agent, AgentRepository
 from app.identity.agents.schemas import AgentCreate, AgentEquip, AgentPatch, AgentQuery, AgentRead
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import KeyRestrictedError

@@ -5,16 +5,14 @@ from typing import Annotated
 from fastapi import APIRouter, Query
 
 from app.errors import ConfirmationRequiredError, IdTakenError, VersionConflictError
-from app.identity.projects.errors import (
+from app.identity.projects.schemas import (
     InsufficientRoleError,
     LastOwnerError,
     MemberNotFoundError,
-    ProjectNotFoundError,
-)
-from app.identity.projects.schemas import (
     MemberPut,
     MemberRead,
     ProjectCreate,
+    ProjectNotFoundError,
     ProjectPatch,
     ProjectQuery,
     ProjectRead,

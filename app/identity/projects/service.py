@@ -11,11 +11,12 @@ from typing import Any
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.agents.repository import AgentRepository
-from app.identity.projects.errors import InsufficientRoleError, LastOwnerError, MemberNotFoundError
-from app.identity.projects.models import Project
 from app.identity.projects.policy import may_assign
-from app.identity.projects.repository import ProjectRepository
+from app.identity.projects.repository import Project, ProjectRepository
 from app.identity.projects.schemas import (
+    InsufficientRoleError,
+    LastOwnerError,
+    MemberNotFoundError,
     MemberPut,
     MemberRead,
     ProjectCreate,

@@ -8,8 +8,7 @@ from app.identity.agents.errors import AgentNotFoundError
 from app.identity.agents.repository import AgentRepository
 from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.errors import KeyRestrictedError
-from app.identity.users.models import User
-from app.identity.users.repository import UserRepository
+from app.identity.users.repository import User, UserRepository
 from app.identity.users.schemas import UserCreate, UserNotFoundError, UserPatch, UserQuery, UserRead
 from app.platform.database.base import new_id
 from app.platform.values.fields import ENABLED

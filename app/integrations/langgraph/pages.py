@@ -1,4 +1,5 @@
-"""Pages of LangGraph's checkpoints, and the chunks that values are cut into. Pure.
+"""Pages of LangGraph's checkpoints, the chunks that values are cut into, and what can go wrong with
+the checkpoints of a thread.
 
 A client cuts a value at points that its content decides; a value that grew shares all chunks but
 the last with the one before it.
@@ -14,7 +15,7 @@ from typing import Any, Final
 
 from pydantic import TypeAdapter, ValidationError
 
-from app.integrations.langgraph.errors import InvalidChunkError, InvalidSaverFilterError
+from app.errors import ConflictError, NotFoundError, UnprocessableError
 from app.integrations.langgraph.schemas import (
     PendingWriteRead,
     SaverCheckpointRead,
@@ -25,6 +26,71 @@ from app.integrations.langgraph.schemas import (
 from app.platform.values.fields import Document
 from app.platform.values.pagination import InvalidCursorError
 from app.prompting.checkpoints.models import SaverCheckpoint, SaverWrite
+
+
+class SaverCheckpointNotFoundError(NotFoundError):
+    code = "saver_checkpoint_not_found"
+    title = "Checkpoint of the thread not found"
+
+    def __init__(self, session_id: str, checkpoint_id: str) -> None:
+        super().__init__(
+            f"The session {session_id} has no LangGraph checkpoint {checkpoint_id} in this "
+            "namespace: it was deleted, or it has not been put yet.",
+            session_id=session_id,
+            checkpoint_id=checkpoint_id,
+        )
+
+
+class SaverContentMissingError(ConflictError):
+    """A put that leaves out what it takes for stored; nothing was written."""
+
+    code = "saver_content_missing"
+    title = "Content not stored here"
+
+    def __init__(self, *, channels: Iterable[str] = (), chunks: Iterable[bytes] = ()) -> None:
+        names, digests = sorted(channels), sorted(chunk.hex() for chunk in chunks)
+        super().__init__(
+            "The checkpoint refers to content that is not stored: put it again with `values` for "
+            "the `channels` and with `content` for the `chunks` that are listed.",
+            channels=[*names],
+            chunks=[*digests],
+        )
+
+
+class SaverStepTooLargeError(UnprocessableError):
+    code = "saver_step_too_large"
+    title = "Step too large"
+
+    def __init__(self, what: str, *, size: int, limit: int) -> None:
+        super().__init__(
+            f"{what} take {size} bytes compressed, and at most {limit} are stored; nothing was "
+            "written.",
+            bytes=size,
+            limit=limit,
+        )
+
+
+class InvalidChunkError(UnprocessableError):
+    code = "invalid_request"
+    title = "Request is not valid"
+
+    def __init__(self, digest: str, why: str) -> None:
+        super().__init__(
+            f"The content of the chunk {digest} {why}; nothing was stored.",
+            errors=[{"location": ["body", "content", digest], "detail": why}],
+        )
+
+
+class InvalidSaverFilterError(UnprocessableError):
+    code = "invalid_request"
+    title = "Request is not valid"
+
+    def __init__(self) -> None:
+        super().__init__(
+            "`filter` must be a JSON object that can be stored as metadata.",
+            errors=[{"location": ["query", "filter"], "detail": "not a JSON object"}],
+        )
+
 
 PAGE_BYTES = 4 * 1024 * 1024
 """Most bytes of content in a page, and most of everything else; it has at least a checkpoint."""

@@ -21,7 +21,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import ARRAY, insert
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.integrations.langgraph.errors import SaverCheckpointNotFoundError
+from app.integrations.langgraph.pages import SaverCheckpointNotFoundError
 from app.platform.database.engine import clock_of
 from app.platform.database.failures import conflicts
 from app.prompting.checkpoints.models import SaverCheckpoint, SaverChunk, SaverWrite

@@ -20,7 +20,7 @@ from app.identity.tenants.principal import (
     WriterDep,
 )
 from app.identity.users.schemas import UserNotFoundError, UserRequiredError
-from app.integrations.langgraph.errors import (
+from app.integrations.langgraph.pages import (
     InvalidChunkError,
     InvalidSaverFilterError,
     SaverCheckpointNotFoundError,

@@ -18,11 +18,6 @@ from app.conversation.sessions.repository import (
 )
 from app.conversation.sessions.schemas import SessionEndedError
 from app.identity.tenants.access import Principal
-from app.integrations.langgraph.errors import (
-    SaverCheckpointNotFoundError,
-    SaverContentMissingError,
-    SaverStepTooLargeError,
-)
 from app.integrations.langgraph.list_repository import SaverLists, Wanted
 from app.integrations.langgraph.pages import (
     CHUNK_BYTES,
@@ -30,6 +25,9 @@ from app.integrations.langgraph.pages import (
     STAGED_BYTES,
     STEP_BYTES,
     Listed,
+    SaverCheckpointNotFoundError,
+    SaverContentMissingError,
+    SaverStepTooLargeError,
     check_content,
     first_chunks,
     metadata_of,

@@ -10,7 +10,7 @@ from app.governance.webhooks.schemas import Url, WebhookCreate, WebhookPatch, We
 from app.identity.tenants.access import Principal
 from app.identity.tenants.schemas import PROMPT_LENGTH
 from app.integrations.mem0.errors import NoCounterpartError, UnknownMem0ProjectError
-from app.platform.outbox.events import EVERY_TYPE
+from app.platform.outbox.models import EVERY_TYPE
 from app.platform.values.fields import Name, ReadSchema, Schema, Storable, Timestamp, example
 
 COUNTERPARTS: Final[dict[str, tuple[str, ...]]] = {

@@ -30,7 +30,7 @@ from app.memory.extraction.run_state import RunRequest, RunState, job_purpose, s
 from app.platform.database.base import new_id
 from app.platform.database.engine import Database
 from app.platform.observability.metrics import EXTRACTION_RUNS, MODEL_TOKENS
-from app.platform.outbox.events import Event
+from app.platform.outbox.models import Event
 from app.platform.outbox.repository import OutboxRepository
 
 log = structlog.get_logger()

@@ -27,12 +27,11 @@ from app.conversation.messages.models import Message
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.repository import SessionRepository
 from app.identity.agents.config import Eviction
-from app.identity.projects.models import Project
+from app.identity.projects.repository import Project
 from app.identity.tenants.access import Access
 from app.identity.usage.models import PaidAnswer
 from app.identity.usage.repository import KEPT
-from app.identity.users.models import User
-from app.identity.users.repository import visible_user_ids
+from app.identity.users.repository import User, visible_user_ids
 from app.identity.users.schemas import UserNotFoundError
 from app.language.llm.extractor import ModelUse
 from app.memory.extraction.models import ExtractionRun

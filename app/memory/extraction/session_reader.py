@@ -21,8 +21,7 @@ from app.conversation.sessions.jobs import RESCUE, TO_SEQ
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.repository import SessionRepository, refuse_disabled
 from app.errors import DisabledError
-from app.identity.agents.models import Agent
-from app.identity.agents.repository import AgentRepository
+from app.identity.agents.repository import Agent, AgentRepository
 from app.identity.tenants.access import Principal
 from app.identity.users.repository import UserRepository
 from app.language.llm.extractor import ConversationTurn, ExtractionRequest

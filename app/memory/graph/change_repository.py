@@ -19,8 +19,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.tenants.access import Access
 from app.memory.graph.errors import ChangeNotFoundError, InvalidChangeError
 from app.memory.graph.models import GraphAlias, GraphChange, GraphMention, GraphRelation
+from app.memory.graph.relation_repository import visible
 from app.memory.graph.statements import GraphOwner
-from app.memory.graph.visibility_sql import visible
 from app.platform.database.failures import origin
 from app.platform.database.keyset import after
 

@@ -31,8 +31,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
 from app.memory.graph.models import GraphMention, GraphRelation
-from app.memory.graph.relation_repository import holds, known
-from app.memory.graph.visibility_sql import has_readable_source, visible
+from app.memory.graph.relation_repository import has_readable_source, holds, known, visible
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import existing
 from app.platform.database.base import Id

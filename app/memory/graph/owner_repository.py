@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from sqlalchemy import ColumnElement, false, func, or_, select, union
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.identity.agents.models import Agent
-from app.identity.projects.models import Project
+from app.identity.agents.repository import Agent
+from app.identity.projects.repository import Project
 from app.identity.tenants.access import Access
-from app.identity.users.models import User
+from app.identity.users.repository import User
 from app.language.keyless.attributes import attribute_of
 from app.language.text.names import name_key
 from app.memory.graph.models import GraphEntity

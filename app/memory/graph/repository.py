@@ -26,8 +26,8 @@ from app.identity.agents.repository import VectorRepository
 from app.identity.tenants.access import Access
 from app.memory.graph.errors import AliasNotFoundError, EntityMergedError, EntityNotFoundError
 from app.memory.graph.models import GraphAlias, GraphEntity, GraphMention
+from app.memory.graph.relation_repository import is_mentioned, visible
 from app.memory.graph.statements import GraphOwner
-from app.memory.graph.visibility_sql import is_mentioned, visible
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import existing
 from app.platform.database.keyset import after

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Query
 
 from app.errors import DisabledError, SelectorRequiredError, VersionConflictError
 from app.identity.agents.errors import AgentNotFoundError
-from app.identity.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
+from app.identity.projects.schemas import ProjectNotFoundError, ReadOnlyMemberError
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
     KEY_ERRORS,

@@ -9,9 +9,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.sessions.repository import Participants, SessionRepository, refuse_disabled
 from app.identity.agents.repository import AgentRepository
-from app.identity.projects.errors import ProjectNotFoundError, ReadOnlyMemberError
 from app.identity.projects.policy import WRITING, Action, Visibility, allows
 from app.identity.projects.repository import ProjectRepository
+from app.identity.projects.schemas import ProjectNotFoundError, ReadOnlyMemberError
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
 from app.identity.users.repository import UserRepository

@@ -35,7 +35,7 @@ from app.memory.memories.refreshes import pending_graphs, refresh_profiles
 from app.memory.memories.searchable import DERIVED_FROM, row_terms
 from app.platform.database.base import new_id
 from app.platform.database.keyset import after
-from app.platform.outbox.events import Event, EventType
+from app.platform.outbox.models import Event, EventType
 from app.platform.outbox.repository import OutboxRepository
 from app.platform.work.idempotency import StoredAnswer
 

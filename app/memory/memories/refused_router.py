@@ -6,7 +6,7 @@ from fastapi import APIRouter
 
 from app.conversation.sessions.schemas import SessionNotFoundError
 from app.errors import DisabledError
-from app.identity.projects.errors import ProjectNotFoundError
+from app.identity.projects.schemas import ProjectNotFoundError
 from app.identity.tenants.principal import (
     IDEMPOTENCY_ERRORS,
     KEY_ERRORS,

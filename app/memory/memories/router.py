@@ -15,7 +15,7 @@ from app.errors import (
     VersionConflictError,
 )
 from app.identity.agents.errors import AgentNotFoundError
-from app.identity.projects.errors import (
+from app.identity.projects.schemas import (
     InsufficientRoleError,
     ProjectNotFoundError,
     ReadOnlyMemberError,

@@ -28,7 +28,7 @@ from app.memory.memories.refreshes import refresh_added, take_orders
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.save_repository import SaveRepository, Stored
 from app.memory.memories.schemas import MemoryCreate, MemoryRead, Outcome, Reason
-from app.platform.outbox.events import Event
+from app.platform.outbox.models import Event
 from app.platform.outbox.repository import OutboxRepository
 
 _GIVEN: Final = (

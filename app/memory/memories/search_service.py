@@ -16,7 +16,7 @@ from app.conversation.messages.message_ranking import (
 from app.errors import SelectorRequiredError
 from app.identity.agents.config import Processing
 from app.identity.agents.embedders import Embedders, QueryVectors, Spending
-from app.identity.projects.errors import ProjectNotFoundError
+from app.identity.projects.schemas import ProjectNotFoundError
 from app.identity.tenants.access import Principal
 from app.identity.usage.activity import Activity
 from app.identity.users.service import for_default_user, resolve_subject

@@ -13,8 +13,8 @@ import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.errors import ConfirmationRequiredError, SelectorRequiredError
-from app.identity.projects.errors import ReadOnlyMemberError
 from app.identity.projects.repository import ProjectRepository
+from app.identity.projects.schemas import ReadOnlyMemberError
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
 from app.identity.users.schemas import UserNotFoundError

@@ -10,9 +10,9 @@ from app.conversation.sessions.repository import refuse_disabled
 from app.identity.agents.config import ProfileSlot, profile_slots
 from app.identity.agents.errors import InvalidConfigError
 from app.identity.agents.repository import AgentRepository
-from app.identity.projects.errors import ReadOnlyMemberError
 from app.identity.projects.policy import WRITING
 from app.identity.projects.repository import ProjectRepository
+from app.identity.projects.schemas import ReadOnlyMemberError
 from app.identity.tenants.access import Access, Principal
 from app.identity.users.repository import UserRepository
 from app.memory.memories.owner import ensure_owner, user_owner

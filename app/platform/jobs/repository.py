@@ -36,7 +36,7 @@ from app.platform.jobs.ordering_sql import (
     parameters_of,
 )
 from app.platform.jobs.orders import CHANNEL, ClaimedJob, Order, Scheduled
-from app.platform.outbox.events import Event
+from app.platform.outbox.models import Event
 from app.platform.outbox.repository import OutboxRepository
 
 BODY = "body"

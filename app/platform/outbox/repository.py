@@ -9,7 +9,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.platform.database.base import new_id
 from app.platform.database.engine import driver_of
-from app.platform.outbox.events import EVERY_TYPE, Event
+from app.platform.outbox.models import EVERY_TYPE, Event
 
 # Webhooks are locked as the foreign key would do it later: one that is being deleted is
 # then left out here, where the key would fail the change itself.

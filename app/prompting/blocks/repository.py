@@ -28,8 +28,7 @@ from app.conversation.sessions.schemas import SessionNotFoundError
 from app.errors import IdTakenError
 from app.identity.agents.errors import AgentNotFoundError, BlockNotFoundError, LabelTakenError
 from app.identity.tenants.access import Access
-from app.identity.users.models import User
-from app.identity.users.repository import visible_user_ids
+from app.identity.users.repository import User, visible_user_ids
 from app.identity.users.schemas import UserNotFoundError
 from app.platform.database.base import new_id
 from app.platform.database.failures import conflicts

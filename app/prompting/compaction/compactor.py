@@ -37,7 +37,7 @@ from app.language.text.offload import read_text
 from app.language.text.uploads import scrub_upload_mentions
 from app.memory.memories.gate import Gate
 from app.platform.jobs.repository import JobRepository
-from app.platform.outbox.events import Event
+from app.platform.outbox.models import Event
 from app.platform.outbox.repository import OutboxRepository
 from app.prompting.compaction.eviction import CompactionOptions, Eviction, SummaryLimits, planned
 from app.prompting.compaction.models import SessionSummary

@@ -10,12 +10,10 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.conversation.sessions.models import Session
 from app.errors import IdTakenError
-from app.identity.agents.models import Agent
-from app.identity.projects.models import Project
-from app.identity.projects.repository import visible_project_ids
+from app.identity.agents.repository import Agent
+from app.identity.projects.repository import Project, visible_project_ids
 from app.identity.tenants.access import Access
-from app.identity.users.models import User
-from app.identity.users.repository import visible_user_ids
+from app.identity.users.repository import User, visible_user_ids
 from app.platform.database.base import apply_changes
 from app.platform.database.failures import conflicts
 from app.platform.database.keyset import after

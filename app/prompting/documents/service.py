@@ -8,9 +8,9 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.conversation.sessions.repository import refuse_disabled
 from app.errors import ConfirmationRequiredError
 from app.identity.agents.repository import AgentRepository
-from app.identity.projects.errors import ReadOnlyMemberError
 from app.identity.projects.policy import WRITING
 from app.identity.projects.repository import ProjectRepository
+from app.identity.projects.schemas import ReadOnlyMemberError
 from app.identity.tenants.access import Access, Principal
 from app.identity.tenants.errors import InsufficientScopeError, KeyRestrictedError
 from app.identity.users.repository import UserRepository

@@ -11,8 +11,7 @@ from app.conversation.sessions.models import Session
 from app.conversation.sessions.repository import SessionRepository
 from app.conversation.sessions.schemas import SessionMismatchError
 from app.errors import DomainError, UnavailableError
-from app.identity.agents.models import Agent
-from app.identity.agents.repository import AgentRepository
+from app.identity.agents.repository import Agent, AgentRepository
 from app.identity.projects.repository import ProjectRepository
 from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError

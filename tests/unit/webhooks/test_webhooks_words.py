@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from app.platform.outbox.events import Event
+from app.platform.outbox.models import Event
 
 ADDED = Event("memory.added", {"memory_id": "mem_1", "user_id": "ana"}, "ana")
 
