@@ -218,6 +218,9 @@ def searched_text(content: object, parts: Sequence[object] | None, tags: Collect
     """What searches read of a message and excerpts show of it: its text without blocks of `tags`,
     then the names of its parts that are no text, so that a file is found by its name.
     """
+    if isinstance(content, str) and "<" not in content and not has_data(content, parts):
+        # Nearly every message: no part, no data URL, no block.
+        return content.strip()
     names = placeholders(parts, sized=False)
     return "\n".join(filter(None, (strip_blocks(readable_text(content, parts), tags).text, *names)))
 

@@ -3,6 +3,8 @@
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
+from operator import itemgetter
 from typing import Final
 
 import numpy as np
@@ -181,7 +183,7 @@ async def compared(
     text, values, columns = pieces_statement(plan, chosen)
     found = await database.fetch(principal.tenant_id, text, *values)
     # In one order whatever the plan was: it decides between equals.
-    rows = sorted(found, key=lambda row: (row["session_id"], row["sequence_no"]))
+    rows = sorted(found, key=itemgetter("session_id", "sequence_no"))
     places = dict(zip(chosen, rated.places, strict=True))
     messages = [_message(row, places[row["message_id"]], tags) for row in rows]
     if not messages:
@@ -193,10 +195,7 @@ async def compared(
 
 
 def _message(row: Row, place: int, tags: Sequence[str]) -> FoundMessage:
-    def read() -> str:
-        return _said(row["content"], row["content_parts"], tags)
-
-    asked = row["request"], row["request_parts"]
+    asked = row["request"]
     return FoundMessage(
         place=place,
         message_id=row["message_id"],
@@ -207,9 +206,9 @@ def _message(row: Row, place: int, tags: Sequence[str]) -> FoundMessage:
         session_messages=row["session_messages"],
         # The day that the speaker called it.
         said_at=client_time(row["metadata"]) or row["said_at"],
-        read=read,
+        read=partial(_said, row["content"], row["content_parts"], tags),
         ends=row["piece_ends"] if row["records"] else [INDEXED_LENGTH],
-        request=None if asked[0] is None else _said(*asked, tags),
+        read_request=None if asked is None else partial(_said, asked, row["request_parts"], tags),
         wish=row["wish"],
     )
 

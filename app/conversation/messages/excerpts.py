@@ -18,7 +18,7 @@ class FoundMessage:
         sequence_no: its number in the session, whose last message has `session_messages`.
         read: gives what is searched of it; asked for at the first use of `text`.
         ends: where its pieces end in the text.
-        request: what the user said right before, where an assistant says this.
+        read_request: gives what the user said right before, where an assistant says this.
         wish: whether the user states a wish in it.
 
     """
@@ -33,7 +33,7 @@ class FoundMessage:
     said_at: datetime
     read: Callable[[], str]
     ends: Sequence[int]
-    request: str | None
+    read_request: Callable[[], str] | None
     wish: bool
 
     @cached_property

@@ -8,8 +8,8 @@ the user.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
-from itertools import groupby
+from dataclasses import dataclass, field
+from datetime import date
 from typing import Any, Final
 
 from app.conversation.messages.excerpts import Excerpts, FoundMessage, FoundPiece
@@ -40,17 +40,14 @@ class ShownMessage:
 
     Args:
         best: the first of its pieces that was chosen.
-        numbers: of the pieces shown.
+        numbers: of the pieces shown, in order.
 
     """
 
+    message: FoundMessage
     best: FoundPiece
-    numbers: set[int]
-    tokens: int = 0
-
-    @property
-    def message(self) -> FoundMessage:
-        return self.best.message
+    numbers: tuple[int, ...]
+    tokens: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +72,10 @@ class ExcerptLines:
         self._counter = counter
         self._frame = counter.count(block_text(TAG, EXCERPTS, ()))
         self._counts: dict[str, int] = {}
-        self._heads: dict[str, str] = {}
+        self._heads: dict[tuple[str, date], str] = {}
         self._begun: dict[str, str] = {}
         self._lines: dict[tuple[str, tuple[int, ...], bool], tuple[str, int]] = {}
+        self._messages = len({piece.message.message_id for piece in found.pieces})
 
     def chosen(self, budget: int, limit: int) -> ChosenExcerpts:
         """As many of the best pieces as `budget` tokens hold, of at most `limit` messages.
@@ -101,7 +99,9 @@ class ExcerptLines:
             if known is None and len(shown) == limit:
                 continue
             head = self._head(message)
-            numbers = {piece.number} if known is None else {*known.numbers, piece.number}
+            numbers: tuple[int, ...] = (piece.number,)
+            if known is not None:
+                numbers = tuple(sorted({*known.numbers, piece.number}))
             session_id, number = message.session_id, message.sequence_no
             _, tokens = self._line(message, numbers, alone=(session_id, number - 1) not in places)
             cost = tokens - (known.tokens if known else 0)
@@ -119,11 +119,11 @@ class ExcerptLines:
             if reply is not None:
                 reply.tokens -= saved
             if known is None:
-                known = ShownMessage(piece, numbers)
+                known = ShownMessage(message, piece, numbers, tokens)
                 shown[message.message_id] = places[session_id, number] = known
             known.numbers, known.tokens = numbers, tokens
-        dropped = len({piece.message.message_id for piece in self._found.pieces}) - len(shown)
-        return replace(self._laid_out(list(shown.values()), dropped), limited=len(shown) == limit)
+        dropped = self._messages - len(shown)
+        return self._laid_out(list(shown.values()), dropped, limited=len(shown) == limit)
 
     def _saved(self, reply: ShownMessage | None) -> int:
         """Tokens that a reply no longer takes where what it was asked has a line."""
@@ -131,9 +131,11 @@ class ExcerptLines:
             return 0
         return reply.tokens - self._line(reply.message, reply.numbers, alone=False)[1]
 
-    def _laid_out(self, shown: list[ShownMessage], dropped: int) -> ChosenExcerpts:
+    def _laid_out(
+        self, shown: list[ShownMessage], dropped: int, *, limited: bool
+    ) -> ChosenExcerpts:
         if not shown:
-            return ChosenExcerpts(dropped=dropped)
+            return ChosenExcerpts(dropped=dropped, limited=limited)
         sessions = self._found.sessions
         # A session may go on after another, and a client may say that a later message was said on
         # an earlier day: each day of a session has one heading.
@@ -146,42 +148,43 @@ class ExcerptLines:
         )
         places = {(each.message.session_id, each.message.sequence_no) for each in shown}
         lines: list[str] = []
-        head_tokens = 0
-        for head, group in groupby(shown, lambda each: self._head(each.message)):
-            lines.append(head)
-            head_tokens += self._count(head)
-            for each in group:
-                place = each.message.session_id, each.message.sequence_no - 1
-                line, each.tokens = self._line(
-                    each.message, each.numbers, alone=place not in places
-                )
-                lines.append(line)
-        counts = [each.tokens for each in shown]
-        text = block_text(TAG, EXCERPTS, lines)
-        return ChosenExcerpts(
-            Section(text, self._frame + head_tokens + sum(counts), counts), shown, dropped
-        )
+        tokens, last = self._frame, ""
+        for each in shown:
+            message = each.message
+            head = self._head(message)
+            if head != last:
+                lines.append(head)
+                tokens, last = tokens + self._count(head), head
+            alone = (message.session_id, message.sequence_no - 1) not in places
+            line, each.tokens = self._line(message, each.numbers, alone=alone)
+            lines.append(line)
+            tokens += each.tokens
+        section = Section(block_text(TAG, EXCERPTS, lines), tokens, [each.tokens for each in shown])
+        return ChosenExcerpts(section, shown, dropped, limited)
 
     def _head(self, message: FoundMessage) -> str:
-        known = self._heads.get(message.message_id)
+        key = message.session_id, message.said_at.date()
+        known = self._heads.get(key)
         if known is None:
-            known = self._heads[message.message_id] = self._new_head(message)
+            known = self._heads[key] = self._new_head(message)
         return known
 
     def _new_head(self, message: FoundMessage) -> str:
-        date = written_day(message.said_at)
+        day = written_day(message.said_at)
         if message.session_id == self._session_id:
-            return f"{date}, earlier in this session:"
+            return f"{day}, earlier in this session:"
         place = f"session {self._found.sessions[message.session_id]} of {self._found.session_count}"
         count = message.session_messages
-        return f"{date}, {place}, {count} message{'' if count == 1 else 's'}:"
+        return f"{day}, {place}, {count} message{'' if count == 1 else 's'}:"
 
-    def _line(self, message: FoundMessage, numbers: set[int], *, alone: bool) -> tuple[str, int]:
+    def _line(
+        self, message: FoundMessage, numbers: tuple[int, ...], *, alone: bool
+    ) -> tuple[str, int]:
         """The line of these pieces and its tokens; with what was asked before where they are
         `alone`, without a line of that.
         """
-        alone = alone and message.request is not None
-        key = message.message_id, tuple(sorted(numbers)), alone
+        alone = alone and message.read_request is not None
+        key = message.message_id, numbers, alone
         known = self._lines.get(key)
         if known is None:
             begin = self._begin(message) if alone else _who(message)
@@ -190,12 +193,13 @@ class ExcerptLines:
         return known
 
     def _begin(self, message: FoundMessage) -> str:
-        if not message.request:
-            return _who(message)
         known = self._begun.get(message.message_id)
         if known is None:
-            asked = escape_line(_cut(message.request))
-            known = self._begun[message.message_id] = f'{_who(message)}, replying to "{asked}"'
+            request = message.read_request() if message.read_request else ""
+            known = _who(message)
+            if request:
+                known = f'{known}, replying to "{escape_line(_cut(request))}"'
+            self._begun[message.message_id] = known
         return known
 
     def _count(self, line: str) -> int:
@@ -210,13 +214,13 @@ def _who(message: FoundMessage) -> str:
     return f"{message.sequence_no} {message.role}{name}"
 
 
-def _shown(message: FoundMessage, numbers: set[int]) -> str:
+def _shown(message: FoundMessage, numbers: Sequence[int]) -> str:
     """The pieces with the ends of their lines, which code and lists need; blank lines left out.
 
     Every line but the first is indented, so that none can look like another message or a heading.
     """
-    lines = (line.rstrip() for line in escape_lines(message.shown(numbers).strip()))
-    return f"\n{INDENT}".join(line for line in lines if line)
+    lines = [line.rstrip() for line in escape_lines(message.shown(numbers).strip())]
+    return f"\n{INDENT}".join([line for line in lines if line])
 
 
 def _cut(request: str) -> str:
@@ -233,7 +237,7 @@ def used_excerpt(shown: ShownMessage, *, explain: bool) -> dict[str, Any]:
         "role": message.role,
         "sequence_no": message.sequence_no,
         "said_at": message.said_at,
-        "pieces": sorted(shown.numbers),
+        "pieces": list(shown.numbers),
         "of_pieces": len(message.ends),
         "score": best.score,
         "similarity": best.similarity,

@@ -281,11 +281,13 @@ class ContextService:
         own: ConversationParts,
     ) -> tuple[RecallResult | None, Excerpts | None]:
         """Memories, and pieces of what was said before, read in the same statements."""
-        return await side_by_side(
+        # Rows of the first are passed on as they come, and there are more pieces than memories.
+        excerpts, recalled = await side_by_side(
             self._database,
-            partial(self._recalled, principal, scene, body, asked),
             partial(self._excerpts, principal, scene, body, asked, own),
+            partial(self._recalled, principal, scene, body, asked),
         )
+        return recalled, excerpts
 
     async def _excerpts(
         self,

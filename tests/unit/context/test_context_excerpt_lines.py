@@ -16,7 +16,7 @@ SAID = {1: ASKED, 2: "Around the lake, early in the morning.", 3: "We have booke
 def piece(number: int) -> FoundPiece:
     """All that was said in one message of the session."""
     text = SAID[number]
-    role, request = ("assistant", ASKED) if number == 2 else ("user", None)
+    role, read_request = ("assistant", lambda: ASKED) if number == 2 else ("user", None)
     message = FoundMessage(
         place=number,
         message_id=f"m{number}",
@@ -28,7 +28,7 @@ def piece(number: int) -> FoundPiece:
         said_at=datetime(2024, 5, 3, tzinfo=UTC),
         read=lambda: text,
         ends=[len(text)],
-        request=request,
+        read_request=read_request,
         wish=False,
     )
     return FoundPiece(message, 0, 1.0, None, (), ())

@@ -118,7 +118,7 @@ def excerpts(draw: st.DrawFn) -> Excerpts:
             read=partial(str, text),
             wish=False,
             ends=ends,
-            request=draw(st.none() | TEXTS),
+            read_request=draw(st.none() | TEXTS.map(lambda said: partial(str, said))),
         )
         pieces += [FoundPiece(message, one, 0.5, None, (), ()) for one in range(len(ends))]
     return Excerpts(draw(st.permutations(pieces)), {"s": 1, "t": 2}, 2, 20)
