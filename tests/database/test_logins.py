@@ -364,7 +364,7 @@ class TestEscape:
     async def taken(self, database: Database, pool: str) -> AsyncIterator[asyncpg.Connection]:
         """A connection as the service holds it, with the role that it has there."""
         if pool == "work":
-            async with database._engine.connect() as wrapped:
+            async with database._units.engine.connect() as wrapped:
                 driver = (await wrapped.get_raw_connection()).driver_connection
                 assert driver is not None
                 yield driver

@@ -411,12 +411,11 @@ COUNT = "SELECT count(*) AS count FROM memories"
 
 class TestPool:
     async def seen_without_tenant(self, database: Database) -> tuple[int, str]:
-        async with database._engine.connect() as connection:
-            row = (
-                await connection.execute(
-                    text(f"SELECT ({COUNT}), current_setting('{TENANT_SETTING}', true)")
-                )
-            ).one()
+        taken = await database._units.take("SELECT 1")
+        row = await taken.driver.fetchrow(
+            f"SELECT ({COUNT}), current_setting('{TENANT_SETTING}', true)"
+        )
+        await database._units.give_back(taken, taken.session())
         return row[0], row[1]
 
     async def test_a_connection_forgets_its_tenant_after_a_commit(

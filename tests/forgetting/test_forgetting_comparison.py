@@ -160,7 +160,7 @@ async def test_a_look_at_many_buckets_takes_as_many_statements_as_at_one(
     forgetting = bounded(runtime, 2, 50_000)
 
     async def sent() -> tuple[int, Any]:
-        with sent_by(runtime.database._engine.sync_engine) as statements:
+        with sent_by(runtime.database._units.engine.sync_engine) as statements:
             [step] = await forgetting.due(acme.tenant_id, ["over_capacity"])
             shown = await forgetting.compare(acme.tenant_id, "hybrid")
         return len(statements), (step.due > 0, len(step.sample) > 0, shown.buckets)

@@ -235,8 +235,8 @@ async def test_without_the_setting_nothing_is_wrapped(dsn) -> None:
         assert (await client.get("/users", headers=CALLER)).status_code == 200
         assert tracing() is None
         assert not create_app(nullcontext(runtime))._native_telemetry.enabled()
-        connection = await runtime.database._engine.connect()
+        connection = await runtime.database._units.engine.connect()
         driver = (await connection.get_raw_connection()).driver_connection
         assert not driver._query_loggers
         await connection.close()
-        assert not runtime.database._engine.sync_engine.dispatch.before_cursor_execute
+        assert not runtime.database._units.engine.sync_engine.dispatch.before_cursor_execute

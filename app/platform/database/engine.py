@@ -20,7 +20,7 @@ import asyncpg
 import structlog
 from pgvector.asyncpg import register_vector
 from pydantic_core import from_json
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession, create_async_engine
+from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
 from app.errors import DomainError
 from app.platform.database.connections import Connections
@@ -37,16 +37,14 @@ from app.platform.database.transactions import (
     Query,
     checked_tenant_id,
     commit,
-    discard,
     in_one_statement,
     in_transaction,
-    is_changed,
     name_tenant,
     opened_for,
     roll_back,
-    session_on,
 )
 from app.platform.database.turns import MOST_WAITING, PoolTurns, turns_of
+from app.platform.database.unit_connections import UnitConnections, UnitSession
 from app.platform.database.vectors import send_in_binary
 from app.platform.observability.spans import tracing
 from app.settings import DISPATCH_POOL_SIZE
@@ -67,15 +65,10 @@ as gone: a network that drops packets reports no error."""
 AT_END = "at_end"
 """In `AsyncSession.info`: functions to await with the session before it commits, by name."""
 
-_DRIVER = "driver"
-"""In `AsyncSession.info`: the driver's connection, which the session's own way to it takes a tenth
-of a millisecond to find."""
-
 
 _IS_READ_ONLY = (
     "SELECT pg_is_in_recovery() OR current_setting('transaction_read_only')::boolean AS read_only"
 )
-_OPENED_AT = "opened_at"
 _RENEWAL_SECONDS = 1.0
 
 
@@ -87,11 +80,11 @@ async def driver_of(db: AsyncSession) -> asyncpg.Connection:
 
     Raises InterfaceError.
     """
-    if is_changed(db):
-        await db.flush()
-    known: asyncpg.Connection | None = db.info.get(_DRIVER)
-    if known is not None:
-        return known
+    if isinstance(db, UnitSession):
+        if db.is_changed:
+            await db.flush()
+        return db.driver
+    await db.flush()
     connection = await (await db.connection()).get_raw_connection()
     if connection.driver_connection is None:
         raise asyncpg.InterfaceError("connection is closed")
@@ -113,7 +106,7 @@ class Database:
 
     def __init__(
         self,
-        engine: AsyncEngine,
+        units: UnitConnections,
         reads: Connections,
         dispatch: Connections,
         *,
@@ -128,7 +121,7 @@ class Database:
         self._hot_read = in_transaction if read_in_transactions else in_one_statement
         # A PostgreSQL that spreads tenants over servers plans for the values of each call.
         self._plans_once = not read_in_transactions
-        self._engine = engine
+        self._units = units
         self._reads = reads
         self._dispatch = dispatch
 
@@ -160,18 +153,20 @@ class Database:
         try:
             # A snapshot is read for minutes; those who open them limit how many there are.
             async with nullcontext() if snapshot else self._turns.units.turn(tenant_id):
-                connection, driver = await self._connect(opening)
+                taken = await self._units.take(opening)
+                db = taken.session()
                 try:
-                    async with session_on(connection, {_DRIVER: driver}) as db:
-                        yield db
-                        for last in db.info.get(AT_END, {}).values():
-                            await last(db)
-                    await commit(driver)
+                    yield db
+                    for last in db.info.get(AT_END, {}).values():
+                        await last(db)
+                    if db.is_changed:
+                        await db.flush()
+                    await commit(taken.driver)
                 except BaseException:
-                    await asyncio.shield(roll_back(driver))
+                    await asyncio.shield(roll_back(taken.driver))
                     raise
                 finally:
-                    await asyncio.shield(connection.close())
+                    await self._units.give_back(taken, db)
         except DomainError:
             raise
         except Exception as error:
@@ -181,43 +176,6 @@ class Database:
             if isinstance(known, DatabaseReadOnlyError):
                 await self._renew_connections()
             raise known from error
-
-    async def _connect(self, opening: str) -> tuple[AsyncConnection, asyncpg.Connection]:
-        """A connection in an open transaction; those that died in the pool are replaced.
-
-        Raises DatabaseUnavailableError.
-        """
-        for _ in range(self._engine.pool.size() + 1):  # type: ignore[attr-defined]  # a queue
-            connection, driver = await self._engine.connect(), None
-            try:
-                driver = (await connection.get_raw_connection()).driver_connection
-                opened_at = connection.sync_connection.info.setdefault(_OPENED_AT, monotonic())  # type: ignore[union-attr]  # it is open
-                if driver is not None and not driver.is_closed() and opened_at > self._renewed_at:
-                    await driver.execute(opening)
-                    return connection, driver
-            except TimeoutError:
-                # The connection is alive: another would be as slow.
-                await discard(connection)
-                raise
-            except (
-                asyncpg.PostgresConnectionError,
-                asyncpg.InterfaceError,
-                # The driver was just being told that the server had cut the connection.
-                asyncpg.InternalClientError,
-                OSError,
-            ):
-                log.info("database_connection_replaced")
-            except (asyncpg.PostgresError, asyncio.CancelledError):
-                # A lock waited for in vain, or a caller that has gone: it is as good as before.
-                if driver is not None:
-                    await asyncio.shield(roll_back(driver))
-                await asyncio.shield(connection.close())
-                raise
-            except BaseException:
-                await discard(connection)
-                raise
-            await discard(connection)
-        raise DatabaseUnavailableError
 
     async def fetch(self, tenant_id: str, statement: str, *args: object) -> list[asyncpg.Record]:
         """Rows of one SELECT for one tenant, in as few round trips as the settings allow.
@@ -282,6 +240,7 @@ class Database:
         if monotonic() - self._renewed_at < _RENEWAL_SECONDS:
             return
         self._renewed_at = monotonic()
+        self._units.renew()
         for connections in (self._reads, self._dispatch):
             await connections.renew()
 
@@ -382,19 +341,21 @@ async def open_database(
             pool(max_size=pool_size, init=_prepare_reads) as reads,
             pool(max_size=DISPATCH_POOL_SIZE, init=partial(_prepare, role=DISPATCH)) as dispatch,
         ):
+            units = UnitConnections(engine)
             kept = [
                 Connections(each, acquire_seconds=statement_timeout_seconds)
                 for each in (reads, dispatch)
             ]
             try:
                 yield Database(
-                    engine,
+                    units,
                     *kept,
                     read_in_transactions=read_in_transactions,
                     reserve=reserve,
                     turns=turns_of(pool_size, most_waiting, statement_timeout_seconds),
                 )
             finally:
+                await units.close()
                 for each in kept:
                     await each.close()
     finally:

@@ -2,12 +2,9 @@
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Awaitable, Callable, Sequence
 
 import asyncpg
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession
 
 from app.platform.database.failures import OutcomeUnknownError, is_lost
 from app.platform.database.roles import TENANT_SETTING
@@ -94,29 +91,6 @@ def in_transaction(tenant_id: str, statement: str, args: Sequence[object]) -> Qu
     return query
 
 
-@asynccontextmanager
-async def session_on(
-    connection: AsyncConnection, info: dict[Any, Any]
-) -> AsyncIterator[AsyncSession]:
-    """A session in a transaction that is open already; flushed when the block ends well."""
-    db = AsyncSession(connection, expire_on_commit=False, info=info)
-    try:
-        yield db
-        if is_changed(db):
-            await db.flush()
-    finally:
-        # One that was never used has nothing to end, and closing takes a task and a greenlet.
-        if db.in_transaction():
-            await asyncio.shield(db.close())
-        else:
-            db.sync_session.close()
-
-
-def is_changed(db: AsyncSession) -> bool:
-    """Whether a session has changes that were not sent."""
-    return bool(db.new or db.dirty or db.deleted)
-
-
 async def commit(driver: asyncpg.Connection) -> None:
     """Raises OutcomeUnknownError."""
     try:
@@ -143,9 +117,3 @@ async def roll_back(driver: asyncpg.Connection) -> None:
     except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, TimeoutError):
         # It must not return to the pool in the middle of a statement.
         driver.terminate()
-
-
-async def discard(connection: AsyncConnection) -> None:
-    """Close it for good: the pool opens another in its place."""
-    await connection.invalidate()
-    await connection.close()

@@ -9,8 +9,7 @@ cannot be interrupted, and all of it shares the processor with whoever comes nex
 import asyncio
 import time
 from collections import OrderedDict, deque
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -76,19 +75,15 @@ class Turns:
         self._name = name
         self._gauge = WAITING.labels(name)
 
-    @asynccontextmanager
-    async def turn(self, tenant_id: str) -> AsyncIterator[None]:
-        """A place within the block.
+    def turn(self, tenant_id: str) -> "Turn":
+        """A place within an `async with`.
 
         Raises:
             OverloadedError: too many wait, and this tenant's part of them does already.
+            DatabaseBusyError: none became free.
 
         """
-        await self.take(tenant_id)
-        try:
-            yield
-        finally:
-            self.give_back(tenant_id)
+        return Turn(self, tenant_id)
 
     async def take(self, tenant_id: str) -> None:
         """Wait for a place, which the caller gives back.
@@ -172,6 +167,20 @@ class Turns:
             self._held[tenant_id] = self._held.get(tenant_id, 0) + 1
             self._free -= 1
             place.set_result(None)
+
+
+@dataclass(frozen=True, slots=True)
+class Turn:
+    """A place of one tenant, from the beginning of a block to its end."""
+
+    turns: Turns
+    tenant_id: str
+
+    async def __aenter__(self) -> None:
+        await self.turns.take(self.tenant_id)
+
+    async def __aexit__(self, *_ending: object) -> None:
+        self.turns.give_back(self.tenant_id)
 
 
 @dataclass(frozen=True, slots=True)
