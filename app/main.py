@@ -66,6 +66,7 @@ from app.memory.memories.router import router as memories
 from app.memory.profiles.router import router as profiles
 from app.memory.store.router import router as store
 from app.platform.http import health, openapi, problems
+from app.platform.http.hot_route import try_first
 from app.platform.http.middleware import RequestMiddleware
 from app.platform.observability.logging import configure_logging
 from app.platform.version import VERSION
@@ -213,6 +214,7 @@ def create_app(
     )
     for router in ROUTERS:
         app.include_router(router)
+    try_first(app.router)
     app.include_router(health.router)
     for path, dialect in DIALECTS.items():
         app.mount(path, dialect)

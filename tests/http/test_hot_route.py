@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 from typing_extensions import override
 
-from app.platform.http.hot_route import HotRoute
+from app.platform.http.hot_route import HotRoute, try_first
 
 JSON = {"content-type": "application/json"}
 
@@ -79,8 +79,8 @@ class Hot(HotRoute, Ordinary):
     pass
 
 
-@pytest.fixture
-async def client() -> Any:
+@pytest.fixture(params=[False, True], ids=["in_place", "tried_first"])
+async def client(request: pytest.FixtureRequest) -> Any:
     router = APIRouter(prefix="/in")
     router.add_api_route("/hot", answer, methods=["POST"], route_class_override=Hot)
     router.add_api_route("/ordinary", answer, methods=["POST"])
@@ -91,6 +91,8 @@ async def client() -> Any:
     app = FastAPI()
     app.state.asked = 0
     app.include_router(router)
+    if request.param:
+        try_first(app.router)
     transport = ASGITransport(app)
     async with AsyncClient(transport=transport, base_url="http://test/in") as client:
         yield client
@@ -224,3 +226,35 @@ async def of_its_own_header(body: Asked, note: Annotated[str, Header()] = "") ->
 def test_route_that_takes_more_is_refused(endpoint: Any) -> None:
     with pytest.raises(TypeError):
         APIRouter().add_api_route("/", endpoint, methods=["POST"], route_class_override=HotRoute)
+
+
+async def test_hot_route_is_tried_before_what_was_included_earlier() -> None:
+    class Tried(APIRoute):
+        count = 0
+
+        @override
+        def matches(self, scope: Any) -> Any:
+            Tried.count += 1
+            return super().matches(scope)
+
+    first, second = APIRouter(), APIRouter()
+    first.add_api_route("/first", answer, methods=["POST"], route_class_override=Tried)
+    second.add_api_route("/hot", answer, methods=["POST"], route_class_override=HotRoute)
+    app = FastAPI()
+    app.state.asked = 0
+    app.include_router(first)
+    app.include_router(second)
+    schema = FastAPI()
+    schema.include_router(first)
+    schema.include_router(second)
+    try_first(app.router)
+
+    async with AsyncClient(transport=ASGITransport(app), base_url="http://test") as client:
+        found = await client.post("/hot", json={"text": "tea"}, headers={"caller": "ana"})
+        refused = await client.get("/hot")
+
+    assert found.text == "'ana tea 2'"
+    assert refused.status_code == 405
+    # By the other method alone, which no hot route has.
+    assert Tried.count == 1
+    assert app.openapi() == schema.openapi()

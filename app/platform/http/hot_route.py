@@ -9,12 +9,13 @@ are the same.
 """
 
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Final
 
 from fastapi import Request, Response
 from fastapi.dependencies.models import Dependant
-from fastapi.routing import APIRoute
+from fastapi.routing import APIRoute, APIRouter, iter_route_contexts
 from pydantic import BaseModel, ValidationError
 from pydantic_core import from_json
 from typing_extensions import override
@@ -70,6 +71,19 @@ class HotRoute(APIRoute):
             return answer
 
         return handle
+
+
+def try_first(router: APIRouter) -> None:
+    """Let a router try its hot routes before all that was included in it.
+
+    FastAPI looks through each included router twice to find a route: 0.3 ms for one that stands
+    behind a few others. The routes stay in their places too, where the schema has them.
+    """
+    hot = [context.original_route for context in iter_route_contexts(router.routes)]
+    for route in reversed([each for each in hot if isinstance(each, HotRoute)]):
+        hidden = copy(route)
+        hidden.include_in_schema = False
+        router.routes.insert(0, hidden)
 
 
 def _parsed(body: bytes) -> Any:
