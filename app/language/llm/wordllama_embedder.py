@@ -11,6 +11,7 @@ import ctypes
 import importlib
 import json
 import mmap
+import os
 from collections.abc import Iterator, Sequence
 from functools import cache
 from importlib.util import find_spec
@@ -95,22 +96,15 @@ class WordLlamaEmbedder:
     async def embed(self, texts: Sequence[str], use: EmbeddingUse | None = None) -> Vectors:  # noqa: ARG002 (nobody is paid)
         """As the port says; never fails, costs nothing. Long calls run in a thread, in chunks."""
         if _is_short(texts):
-            return self._embed_short(texts)
+            return self._embed_now(texts)
         vectors = np.empty((len(texts), self.dimension), np.float32)
         for start, stop in _chunks(texts):
             vectors[start:stop] = await asyncio.to_thread(self._embed_now, texts[start:stop])
         return vectors
 
-    def _embed_short(self, texts: Sequence[str]) -> Vectors:
-        # Of a batch the tokenizer makes work for threads of its own, and the event loop would
-        # wait until they get a processor: 4 ms on a busy machine, for 0.01 ms of work.
-        return self._vectors(
-            [self._tokenizer.encode(_meant(text), add_special_tokens=False) for text in texts]
-        )
-
     def _embed_now(self, texts: Sequence[str]) -> Vectors:
-        # The batch call even for one text, because it alone lets go of the interpreter:
-        # `encode` held it for 0.36 s on 100,000 emoji.
+        # The batch call even for one text: `encode` notes where each token stands, which takes as
+        # long again, and held the interpreter for 0.36 s on 100,000 emoji.
         return self._vectors(
             self._tokenizer.encode_batch_fast(
                 [_meant(text) for text in texts], add_special_tokens=False
@@ -185,6 +179,9 @@ def _read(package: str) -> tuple["Tokenizer", npt.NDArray[np.int16]]:
 
 
 def _read_tokenizer(path: Path) -> "Tokenizer":
+    # Else a batch is work for threads of its own, and the event loop would wait until they get a
+    # processor: 4 ms on a busy machine, for 0.01 ms of work.
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     # Imported by name: without wordllama there is no tokenizers package either, and this
     # module must still import, so that `load` can say what to do about it.
     tokenizer: Tokenizer = importlib.import_module("tokenizers").Tokenizer.from_file(str(path))
