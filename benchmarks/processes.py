@@ -19,6 +19,10 @@ DSN = "KEMEM_BENCH_DSN"
 PATIENCE_SECONDS = 600
 
 
+_LIKE_THE_COMMAND = {"OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+"""What `kemem` sets for its service."""
+
+
 @dataclass(frozen=True, slots=True)
 class Measured:
     """One round of one subject."""
@@ -79,7 +83,7 @@ async def child(
             stdout=asyncio.subprocess.PIPE,
             stderr=errors if quiet or log else None,
             cwd=ROOT,
-            env=os.environ | {"PYTHONUNBUFFERED": "1", "OPENBLAS_NUM_THREADS": "1", DSN: dsn},
+            env=os.environ | _LIKE_THE_COMMAND | {"PYTHONUNBUFFERED": "1", DSN: dsn},
             limit=64 * 1024 * 1024,
         )
     try:

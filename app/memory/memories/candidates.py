@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache
 from heapq import nlargest
@@ -74,9 +74,12 @@ class SaveCandidate:
 
 def characters(body: MemoryCreate) -> int:
     """How much text there is to read; what the messages share is read with each of them."""
-    batch = body.batch
     shared = len(body.source_error or "") + len(json.dumps(body.metadata))
-    own = sum(len(message.content) + len(json.dumps(message.metadata)) for message in batch)
+    if isinstance(body.messages, str):
+        return shared + len(body.messages)
+    batch = body.batch
+    own = sum(len(message.content) for message in batch)
+    own += sum(len(json.dumps(message.metadata)) for message in batch if message.metadata)
     return own + shared * len(batch)
 
 
@@ -130,8 +133,8 @@ def _judged(
     if said.role not in REMEMBERED_ROLES:
         candidate.event = "SKIP"
         return candidate
-    proposal = gate.redacted(Proposal(candidate.content, body.confidence, None, metadata))
-    proposal = replace(proposal, source_error=error)
+    redacted = gate.redacted(Proposal(candidate.content, body.confidence, None, metadata))
+    proposal = Proposal(redacted.content, body.confidence, error, redacted.metadata)
     candidate.content = proposal.content
     candidate.metadata = dict(proposal.metadata)
     if not isinstance(body.messages, str):

@@ -2,8 +2,8 @@
 to a memory of that owner.
 """
 
-from dataclasses import dataclass, fields
-from typing import Any, Final, cast
+from dataclasses import dataclass
+from typing import Any, cast
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -39,10 +39,14 @@ class MemoryOwner:
     project_id: str | None
 
     def columns(self) -> dict[str, Any]:
-        return {name: getattr(self, name) for name in _COLUMNS}
-
-
-_COLUMNS: Final = tuple(field.name for field in fields(MemoryOwner))
+        return {
+            "scope": self.scope,
+            "scope_id": self.scope_id,
+            "user_id": self.user_id,
+            "agent_id": self.agent_id,
+            "session_id": self.session_id,
+            "project_id": self.project_id,
+        }
 
 
 def requested_owner(principal: Principal, body: MemoryCreate) -> MemoryOwner:

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
-from app.language.ranking.indexed_text import INDEX_COLUMNS
 from app.language.text.offload import read_text
 from app.memory.memories.candidates import NEIGHBOURS, Neighbour, SaveCandidate
 from app.memory.memories.owner import MemoryOwner
@@ -17,7 +16,7 @@ from app.memory.memories.save_sql import KEPT, WRITE, read_statement
 from app.memory.memories.searchable import characters, row_terms
 from app.platform.database.base import new_id
 from app.platform.database.engine import driver_of
-from app.platform.database.vectors import vector_bytes
+from app.platform.database.vectors import vectors_bytes
 from app.platform.jobs.orders import Order
 from app.platform.outbox.repository import Subscription
 
@@ -91,7 +90,7 @@ class SaveRepository:
             owner.user_id,
             owner.agent_id,
             [candidate.content_hash for candidate in batch],
-            [vector_bytes(candidate.vector) for candidate in compared],
+            vectors_bytes([candidate.vector for candidate in compared]),
             list(floors),
             model,
             NEIGHBOURS,
@@ -130,21 +129,21 @@ class SaveRepository:
         """
         at = _in_utc(now)
         kept = [_kept(row, at) for row in rows]
-        words = await read_text(characters(rows), _words, rows)
-        found = await (await driver_of(self._db)).fetch(
+        beside = await read_text(characters(rows), _beside, rows)
+        terms = [each.pop("terms").to_binary() for each in beside]
+        found = await (await driver_of(self._db)).fetchval(
             WRITE,
             self._access.tenant_id,
             to_json(kept).decode(),
-            [row["content_hash"] for row in rows],
-            [vector_bytes(row["embedding"]) for row in rows],
-            *words,
-            [new_id("his") for _ in rows],
+            to_json(beside, bytes_mode="hex").decode(),
+            vectors_bytes([row["embedding"] for row in rows]),
+            terms,
             actor,
             to_json(verdicts).decode(),
             to_json([order.row(new_id("job")) for order in orders]).decode(),
             now,
         )
-        metadata = {row["memory_id"]: row["metadata"] for row in found}
+        metadata = from_json(found or "{}")
         return [one | {"metadata": metadata.get(one["memory_id"], {})} for one in kept]
 
 
@@ -161,13 +160,10 @@ def _in_utc(time: datetime) -> str:
     return time.astimezone(UTC).isoformat()
 
 
-def _words(rows: Sequence[Mapping[str, Any]]) -> list[list[Any]]:
-    """What the analyser makes of the memories, by column."""
-    terms = [
-        row_terms(row["content"], row["metadata"], row["valid_from"], row["said_at"])
-        for row in rows
-    ]
+def _beside(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """What is `BESIDE` the memories in the statement, and their terms: all that is read of them."""
     return [
-        [each[name].to_binary() if name == "terms" else each[name] for each in terms]
-        for name in INDEX_COLUMNS
+        row_terms(row["content"], row["metadata"], row["valid_from"], row["said_at"])
+        | {"content_hash": row["content_hash"], "history_id": new_id("his")}
+        for row in rows
     ]

@@ -5,6 +5,7 @@ duplicates under the bucket's lock and writes. So nothing waits for a model whil
 a lock, and two saves of one text end as one memory.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 
@@ -329,14 +330,20 @@ def _raise_refusal(candidate: SaveCandidate, outcome: Outcome) -> None:
 
 
 def _count(batch: list[SaveCandidate]) -> None:
+    # Counted here first: a labelled counter takes its time for each.
+    events = Counter(candidate.event or "ADD" for candidate in batch)
+    decisions: Counter[str] = Counter()
     for candidate in batch:
-        event = candidate.event or "ADD"
-        MEMORY_EVENTS.labels(event).inc()
-        for code in [reason.code for reason in candidate.reasons] or ["accepted"]:
-            if event != "SKIP":
-                GATE_DECISIONS.labels("duplicate" if event == "NONE" else code).inc()
+        if candidate.event == "NONE":
+            decisions["duplicate"] += len(candidate.reasons) or 1
+        elif candidate.event != "SKIP":
+            decisions.update([reason.code for reason in candidate.reasons] or ("accepted",))
+    for event, count in events.items():
+        MEMORY_EVENTS.labels(event).inc(count)
+    for code, count in decisions.items():
+        GATE_DECISIONS.labels(code).inc(count)
     log.info(
         "memories_saved",
-        added=sum(candidate.event in {"ADD", "SUPERSEDE"} for candidate in batch),
-        rejected=sum(candidate.event == "REJECT" for candidate in batch),
+        added=events["ADD"] + events["SUPERSEDE"],
+        rejected=events["REJECT"],
     )

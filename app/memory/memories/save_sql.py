@@ -100,6 +100,15 @@ _MEMORY = ", ".join(
 )
 _KEPT = ", ".join(f'"{name}"' for name in KEPT)
 
+BESIDE: Final = {
+    "content_hash": "text", "term_count": "smallint", "word_count": "smallint",
+    "is_question": "boolean", "has_time": "boolean", "analyser": "smallint", "history_id": "text",
+}  # fmt: skip
+"""Of each memory what its history does not keep, the hash in hexadecimal digits. As arrays the
+driver would look at each value three times."""
+
+_BESIDE: Final = ", ".join(f"{name} {kind}" for name, kind in BESIDE.items())
+
 _VERDICT: Final = {
     "decision_id": "text", "verdict": "text", "codes": "varchar[]", "reasons": "jsonb",
     "content": "text", "user_id": "text", "agent_id": "text", "session_id": "text",
@@ -111,35 +120,34 @@ WRITE: Final = f"""
 WITH saved AS (
     INSERT INTO memories (tenant_id, {_KEPT}, content_hash, embedding, terms, term_count,
         word_count, is_question, has_time, analyser)
-    SELECT CAST($1 AS text), {_KEPT}, content_hash, vector, terms, term_count, word_count,
-        is_question, has_time, analyser
+    SELECT CAST($1 AS text), {_KEPT}, decode(content_hash, 'hex'), vector, terms, term_count,
+        word_count, is_question, has_time, analyser
     FROM ROWS FROM (
         jsonb_to_recordset(CAST($2 AS jsonb)) AS ({_MEMORY}),
-        unnest(CAST($3 AS bytea[]), CAST($4 AS vector[]), CAST($5 AS sparsevec[]),
-            CAST($6 AS smallint[]), CAST($7 AS smallint[]), CAST($8 AS boolean[]),
-            CAST($9 AS boolean[]), CAST($10 AS smallint[]))
-    ) AS memory({_KEPT}, content_hash, vector, terms, term_count, word_count, is_question,
-        has_time, analyser)
+        json_to_recordset(CAST(CAST($3 AS text) AS json)) AS ({_BESIDE}),
+        unnest(CAST($4 AS vector[]), CAST($5 AS sparsevec[]))
+    ) AS memory({_KEPT}, {", ".join(BESIDE)}, vector, terms)
     RETURNING memory_id, metadata
 ), noted AS (
     INSERT INTO memory_history (tenant_id, history_id, memory_id, user_id, event, actor, after,
         version)
-    SELECT CAST($1 AS text), history_id, after ->> 'memory_id', after ->> 'user_id', 'ADD', $12,
+    SELECT CAST($1 AS text), history_id, after ->> 'memory_id', after ->> 'user_id', 'ADD', $6,
         after, CAST(after ->> 'version' AS bigint)
-    FROM ROWS FROM (jsonb_array_elements(CAST($2 AS jsonb)), unnest(CAST($11 AS text[])))
-        AS entry(after, history_id)
+    FROM ROWS FROM (
+        jsonb_array_elements(CAST($2 AS jsonb)),
+        json_to_recordset(CAST(CAST($3 AS text) AS json)) AS (history_id text)
+    ) AS entry(after, history_id)
 ), decided AS (
     INSERT INTO gate_decisions (tenant_id, {", ".join(_VERDICT)})
     SELECT CAST($1 AS text), {", ".join(_VERDICT)}
-    FROM jsonb_to_recordset(CAST($13 AS jsonb))
+    FROM jsonb_to_recordset(CAST($7 AS jsonb))
         AS verdict({", ".join(f"{name} {kind}" for name, kind in _VERDICT.items())})
-), {order_many("$14", "$15")}
-SELECT memory_id, metadata FROM saved WHERE metadata <> '{{}}'
+), {order_many("$8", "$9")}
+SELECT CAST(json_object_agg(memory_id, metadata) AS text) FROM saved WHERE metadata <> '{{}}'
 """
 """Writes memories with their history, the gate's verdicts and orders of jobs.
 
-`$2` are the memories as the history keeps them, `$3` their hashes, `$4` their vectors, `$5` to
-`$10` the `INDEX_COLUMNS`, `$11` the ids of the history, `$12` who saves, `$13` the verdicts, `$14`
-the orders, `$15` when the transaction began. Answers
-with metadata as PostgreSQL has them.
+`$2` are the memories as the history keeps them, `$3` what is `BESIDE` it, `$4` their vectors, `$5`
+their terms, `$6` who saves, `$7` the verdicts, `$8` the orders, `$9` when the transaction began.
+Answers with metadata as PostgreSQL has them, by id.
 """

@@ -2,7 +2,7 @@
 statement writes. More are sent only for what is rare: a user who is new, a memory that is replaced.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Final
@@ -30,6 +30,7 @@ from app.memory.memories.save_repository import SaveRepository, Stored
 from app.memory.memories.schemas import MemoryCreate, MemoryRead, Outcome, Reason
 from app.platform.outbox.models import Event
 from app.platform.outbox.repository import OutboxRepository
+from app.platform.values.fields import in_utc
 
 _GIVEN: Final = (
     "memory_type", "attribute", "tier", "confidence", "source", "source_id", "evidence",
@@ -94,16 +95,18 @@ class SaveTransaction:
         if replacing:
             memories = MemoryRepository(self.db, self.principal.access)
             begin = await successor_begins(memories, begin or stored.now, self.body.valid_to)
-        rows = [self._row(candidate, begin) for candidate in fresh]
+        shared = self._shared()
+        rows = [_row(shared, candidate, begin) for candidate in fresh]
         verdicts = {
-            candidate.index: self._verdict(candidate)
+            candidate.index: self._verdict(shared, candidate)
             for candidate in batch
             if candidate.event != "SKIP"
         }
         added = await self._write(
             rows, list(verdicts.values()), stored, last=not (more_follow or replacing)
         )
-        shown |= {one["memory_id"]: _read_model(one) for one in added}
+        for row, kept in zip(rows, added, strict=True):
+            shown[row["memory_id"]] = _read_model(row, kept, stored.now)
         events = changed([("ADD", one) for one in added]) if stored.subscriptions else []
         if replacing:
             await self._publish(events, stored)
@@ -172,53 +175,78 @@ class SaveTransaction:
             changes.append(await supersede(self.db, old, candidate.memory_id or "", at))
         await self._records().note(changes, actor=self.principal.key_id)
 
-    def _row(self, candidate: SaveCandidate, begin: datetime | None) -> dict[str, Any]:
-        row = {name: getattr(self.body, name) for name in _GIVEN} | self.owner.columns()
-        if candidate.event == "SUPERSEDE":
-            row["valid_from"] = begin
-        return row | {
-            "memory_id": candidate.memory_id,
-            "content": candidate.content,
-            "content_hash": candidate.content_hash,
-            "source_error": candidate.source_error,
-            "said_at": candidate.said_at,
-            "metadata": candidate.metadata,
-            "embedding": candidate.vector,
-            "embedding_model": self.embedder.name,
-            "creator": self.principal.key_id,
-        }
+    def _shared(self) -> dict[str, Any]:
+        """Values that all memories of the request have, by column."""
+        given = {name: getattr(self.body, name) for name in _GIVEN}
+        made = {"embedding_model": self.embedder.name, "creator": self.principal.key_id}
+        return given | self.owner.columns() | made
 
-    def _verdict(self, candidate: SaveCandidate) -> dict[str, Any]:
+    def _verdict(self, shared: Mapping[str, Any], candidate: SaveCandidate) -> dict[str, Any]:
         accepted = candidate.event in {"ADD", "SUPERSEDE"}
         return verdict_row(
             self.principal,
-            owner=self.owner.columns(),
+            owner=shared,
             content=candidate.content,
             source=self.body.source,
             accepted=accepted,
             reasons=candidate.reasons,
-            request=None if accepted else self._row(candidate, self.body.valid_from),
+            request=None if accepted else _row(shared, candidate, self.body.valid_from),
             memory_id=candidate.memory_id or candidate.duplicate_of,
             event=candidate.event,
             evidence=self.body.evidence,
         )
 
 
-def _read_model(kept: dict[str, Any]) -> MemoryRead:
-    """A new memory, as the history has it, as it crosses HTTP."""
-    return MemoryRead.model_validate(kept | {"use_count": 0, "last_used_at": None})
+def _row(
+    shared: Mapping[str, Any], candidate: SaveCandidate, begin: datetime | None
+) -> dict[str, Any]:
+    """The columns of a new memory; a successor is valid from `begin`."""
+    return {
+        **shared,
+        "valid_from": begin if candidate.event == "SUPERSEDE" else shared["valid_from"],
+        "memory_id": candidate.memory_id,
+        "content": candidate.content,
+        "content_hash": candidate.content_hash,
+        "source_error": candidate.source_error,
+        "said_at": candidate.said_at,
+        "metadata": candidate.metadata,
+        "embedding": candidate.vector,
+    }
+
+
+def _read_model(row: Mapping[str, Any], kept: dict[str, Any], now: datetime) -> MemoryRead:
+    """A new memory as it crosses HTTP: as the history has it, with the times of its row."""
+    said_at = row["said_at"]
+    return MemoryRead.of_valid(
+        **kept
+        | {
+            "conflicts_with": [],
+            "newer_conflicts": [],
+            "said_at": None if said_at is None else in_utc(said_at),
+            "valid_from": row["valid_from"],
+            "valid_to": row["valid_to"],
+            "expires_at": row["expires_at"],
+            "use_count": 0,
+            "last_used_at": None,
+            "create_time": now,
+            "update_time": now,
+        }
+    )
 
 
 def outcome_of(
     candidate: SaveCandidate, memory: MemoryRead | None, decision_id: str | None
 ) -> Outcome:
     """What became of one statement."""
-    return Outcome(
+    return Outcome.of_valid(
         index=candidate.index,
         event=candidate.event or "ADD",
         memory_id=candidate.memory_id,
         memory=memory,
+        content=None,
         previous=candidate.previous,
+        replaced=[],
+        reason=None,
         similarity=candidate.similarity,
         reasons=[
             Reason(code=reason.code, detail=reason.detail, figures=dict(reason.figures))

@@ -128,7 +128,12 @@ class SaidMessage(Schema):
     role: Literal["user", "assistant", "system", "tool"] = "user"
     content: Annotated[Content, BeforeValidator(_text_of), TEXT_OR_PARTS]
     name: ShortText | None = None
-    metadata: Metadata = Field(default={}, description="Added to the metadata of the request.")
+    # Made anew: a default that is given would be copied deeply for each message.
+    metadata: Metadata = Field(
+        default_factory=dict,
+        description="Added to the metadata of the request.",
+        json_schema_extra={"default": {}},
+    )
     # In its own zone, which says where its day begins.
     said_at: AwareDatetime | None = Field(
         default=None,
@@ -208,12 +213,9 @@ class MemoryCreate(Aliases):
     def _agree(self) -> Self:
         if self.source_error is not None and self.memory_type != "correction":
             raise ValueError("source_error goes with memory_type correction only")
-        for message in self.batch:
-            if (
-                message.metadata
-                and metadata_size(self.metadata | message.metadata) > METADATA_BYTES
-            ):
-                raise ValueError("metadata of the request and of a message together are too large")
+        given = () if isinstance(self.messages, str) else (said.metadata for said in self.batch)
+        if any(data and metadata_size(self.metadata | data) > METADATA_BYTES for data in given):
+            raise ValueError("metadata of the request and of a message together are too large")
         if self.valid_from and self.valid_to and self.valid_from >= self.valid_to:
             raise ValueError("valid_from must lie before valid_to")
         return self
@@ -221,10 +223,9 @@ class MemoryCreate(Aliases):
     @property
     def batch(self) -> list[SaidMessage]:
         """The messages one by one; a text is one of the user's."""
-        if isinstance(self.messages, list):
-            return self.messages
-        said = self.messages
-        return [said if isinstance(said, SaidMessage) else SaidMessage(content=said)]
+        if isinstance(self.messages, str):
+            return [SaidMessage(content=self.messages)]
+        return self.messages if isinstance(self.messages, list) else [self.messages]
 
     @property
     def part_warnings(self) -> list[RequestWarning]:

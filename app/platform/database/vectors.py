@@ -4,6 +4,7 @@ A vector of 256 numbers takes 0.02 ms of Python to write as text, and PostgreSQL
 """
 
 import struct
+from collections.abc import Sequence
 from typing import Any, Final
 
 import asyncpg
@@ -17,6 +18,15 @@ def vector_bytes(vector: Any) -> bytes:
     """A vector as a parameter of the driver's."""
     numbers = np.asarray(vector, ">f4")
     return _HEAD.pack(len(numbers), 0) + numbers.tobytes()
+
+
+def vectors_bytes(vectors: Sequence[Any]) -> list[bytes]:
+    """Vectors of one length as a parameter of the driver's, for an array of them."""
+    if not vectors:
+        return []
+    rows = np.asarray(vectors, ">f4")
+    head = _HEAD.pack(rows.shape[1], 0)
+    return [head + row.tobytes() for row in rows]
 
 
 async def send_in_binary(connection: asyncpg.Connection) -> None:
