@@ -24,7 +24,7 @@ from app.language.ranking.features import (
     features_of,
     term_counts,
 )
-from app.language.ranking.fusion import Fused, fuse
+from app.language.ranking.fusion import Fused, fuse, median
 from app.language.ranking.packing import Floats, bm25, rarity
 from app.language.ranking.query import ParsedQuery, QueryTraits
 from app.language.ranking.records import Records
@@ -54,6 +54,9 @@ BESIDE: Final = 0.7
 """What the pieces around a message's best one have of its score at least, where one place is asked
 for: an answer often goes on there."""
 AROUND: Final = 2
+
+LONGEST_SESSION: Final = 2**48
+"""More messages than any session has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,7 +220,8 @@ def rated_pieces(
     """
     sizes = np.array([len(message.ends) for message in messages])
     owner = np.repeat(np.arange(len(messages)), sizes)
-    numbers = np.arange(len(owner)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    starts = np.cumsum(sizes) - sizes
+    numbers = np.arange(len(owner)) - np.repeat(starts, sizes)
     similarity, counts, lengths = _known(rated, messages, owner, records)
     weights = _term_weights(rated.holders, len(rated.role), rated.asked)
     words = bm25(counts, lengths, weights, float(lengths.mean()))
@@ -237,7 +241,7 @@ def rated_pieces(
         "wish": _wishes(messages, owner, numbers, own),
     }
     total = np.sum(list(signals.values()), axis=0).astype(np.float32)
-    damped = _damped(total, owner, numbers, around=not conversation.everything)
+    damped = _damped(total, owner, numbers, starts, around=not conversation.everything)
     order = np.lexsort((numbers, owner, -damped))
     return RatedPieces(messages, owner, numbers, similarity, signals, damped, order)
 
@@ -296,7 +300,7 @@ def _mixed(words: Floats, cosine: Floats, share: float) -> Floats:
     """
     worded = _scaled(words)
     known = np.isfinite(cosine)
-    usual = np.float32(np.median(cosine[known])) if known.any() else np.float32(0)
+    usual = median(cosine[known]) if known.any() else np.float32(0)
     lead = _scaled(np.where(known, np.maximum(np.nan_to_num(cosine) - usual, 0), 0))
     dense = np.where(known, lead, worded)
     return _scaled(worded * np.float32(1 - share) + dense * np.float32(share))
@@ -318,13 +322,20 @@ def _role(
 
 def _beside(messages: Sequence[FoundMessage], tops: Floats) -> Floats:
     """The best pieces of the messages two and one before, and one and two after, in that order."""
-    places = [(message.session_id, message.sequence_no) for message in messages]
-    known = dict(zip(places, tops.tolist(), strict=True))
-    gaps = (-2, -1, 1, 2)
-    return np.array(
-        [[known.get((key, number + gap), 0.0) for gap in gaps] for key, number in places],
-        np.float32,
+    sessions: dict[str, int] = {}
+    places = np.array(
+        [
+            sessions.setdefault(message.session_id, len(sessions)) * LONGEST_SESSION
+            + message.sequence_no
+            for message in messages
+        ]
     )
+    order = np.argsort(places)
+    known = places[order]
+    wanted = places[:, np.newaxis] + np.array([-2, -1, 1, 2])
+    found = np.minimum(np.searchsorted(known, wanted), len(known) - 1)
+    beside: Floats = np.where(known[found] == wanted, tops[order][found], np.float32(0))
+    return beside
 
 
 def _asked(messages: Sequence[FoundMessage], beside: Floats, *, reply: bool) -> Floats:
@@ -366,20 +377,22 @@ def _damped(
     scores: Floats,
     owner: npt.NDArray[np.int64],
     numbers: npt.NDArray[np.int64],
+    starts: npt.NDArray[np.int64],
     *,
     around: bool,
 ) -> Floats:
     """The scores, each further piece of a message by `FURTHER` of the one before.
 
     Args:
+        starts: place of the first piece of each message; those of a message stand together.
         around: whether the pieces around the best of each message come before its others.
 
     """
+    if len(starts) == len(scores):
+        return scores
     order = np.lexsort((-scores, owner))
-    starts = np.flatnonzero(np.r_[True, np.diff(owner[order]) > 0])
-    lengths = np.diff(np.r_[starts, len(order)])
     further = np.empty(len(order), np.float32)
-    further[order] = np.arange(len(order)) - np.repeat(starts, lengths)
+    further[order] = numbers
     damped = scores * np.float32(FURTHER) ** further
     if not around:
         return damped

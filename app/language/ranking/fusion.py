@@ -232,7 +232,7 @@ class _DenseArm:
         found = cosine[known].astype(np.float32)
         if usual is None:
             # Of one or two rows the median is no background, but what was looked for.
-            usual = float(_median(found)) * len(found) / (len(found) + 2) if len(found) else 0.0
+            usual = float(median(found)) * len(found) / (len(found) + 2) if len(found) else 0.0
         leads = np.maximum(found - np.float32(usual), 0.0)
         return cls(known, _arm(leads, boosts.rrf), float(leads.max(initial=0.0)))
 
@@ -295,7 +295,7 @@ def _mixed(words: Floats, vectors: Floats, share: float) -> Floats:
     return words * np.float32(1.0 - share) + vectors * np.float32(share)
 
 
-def _median(values: Floats) -> np.float32:
+def median(values: Floats) -> np.float32:
     """As numpy's, which takes ten times as long for a hundred values."""
     middle = (len(values) - 1) // 2
     parted = np.partition(values, [middle, len(values) // 2])

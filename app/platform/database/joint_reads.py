@@ -154,11 +154,8 @@ def _parted(rows: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Row]]:
         return (), ()
     names = list(rows[0].keys())
     marker = names.index("is_first")
-    first, second = [], []
-    for row in rows:
-        if row[marker]:
-            # Of a name that both have, a row knows the last.
-            first.append(row)
-        else:
-            second.append(dict(zip(names[:marker], row, strict=False)))
+    names = names[:marker]
+    # Of a name that both have, a row knows the last.
+    first = [row for row in rows if row[marker]]
+    second = [dict(zip(names, row, strict=False)) for row in rows if not row[marker]]
     return first, second
