@@ -33,7 +33,7 @@ from app.language.llm.reranker_catalogue import connect_reranker
 from app.language.ranking.boosts import Boosts, InvalidWeightsError, parsed_weights
 from app.language.text.sensitive import StopWords, stop_words
 from app.memory.memories.gate import Gate
-from app.memory.memories.ranking import SCOPES, RankWeights, ScopeWeights
+from app.memory.memories.hybrid import SCOPES, RankWeights, ScopeWeights
 from app.memory.memories.save_service import SaveRules
 from app.memory.memories.search_service import SearchRanks
 from app.settings import Settings

@@ -52,7 +52,7 @@ from app.integrations.mem0.dialect_router import (
     token_as_bearer,
 )
 from app.integrations.mem0.oss_router import router as mem0_server
-from app.integrations.mem0.profile_router import router as mem0_profiles
+from app.integrations.mem0.project_router import profile_router as mem0_profiles
 from app.integrations.mem0.project_router import router as mem0_projects
 from app.integrations.mem0.project_router import webhook_router as mem0_webhooks
 from app.integrations.mem0.router import batch_router as mem0_batches

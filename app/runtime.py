@@ -16,7 +16,7 @@ import structlog
 
 from app.conversation.messages.extraction_schedule import CaptureRules
 from app.conversation.messages.message_index import Indexer
-from app.conversation.messages.window_strategies import StrategyFactory, installed_strategies
+from app.conversation.messages.window_service import StrategyFactory, installed_strategies
 from app.conversation.sessions.checkpoint_store import CheckpointStore
 from app.conversation.sessions.policy import WindowPolicy
 from app.deployment import (
@@ -47,8 +47,8 @@ from app.memory.memories.large_buckets import LargeBuckets
 from app.memory.memories.save_service import SaveRules
 from app.memory.memories.search_service import SearchRanks
 from app.memory.memories.uses import MemoryUse
-from app.platform.database.disk import DiskReserve
 from app.platform.database.engine import Database, open_database
+from app.platform.database.failures import DiskReserve
 from app.platform.database.logins import refuse_owner_login
 from app.platform.database.migrate import check_schema
 from app.platform.embedded.data_folder import default_data_dir

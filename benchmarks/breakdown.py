@@ -22,8 +22,7 @@ from app.language.ranking.fusion import fuse
 from app.language.ranking.query import ParsedQuery, parse_query
 from app.language.ranking.records import read_records
 from app.main import create_app
-from app.memory.memories.hybrid import Ranking, RankingRules, ranked
-from app.memory.memories.ranking import RankWeights
+from app.memory.memories.hybrid import Ranking, RankingRules, RankWeights, ranked
 from app.memory.memories.search_schemas import SearchRequest
 from app.memory.memories.search_service import SearchService
 from app.memory.memories.search_sql import (

@@ -18,7 +18,7 @@ from app.builders.factory import Factory
 from app.identity.tenants.schemas import TenantCreate
 from app.identity.tenants.service import TenantService
 from app.language.llm.wordllama_embedder import WordLlamaEmbedder
-from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
+from app.language.ranking.packing import INDEX_COLUMNS as WORDS
 from app.language.text.normal_forms import content_hash
 from app.memory.memories.searchable import row_terms
 from app.platform.database.base import new_id

@@ -21,7 +21,7 @@ from rich.progress import Progress
 from app.identity.tenants.access import Access
 from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 from app.language.ranking.boosts import Boosts
-from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
+from app.language.ranking.packing import INDEX_COLUMNS as WORDS
 from app.language.ranking.query import parse_query
 from app.language.text.normal_forms import content_hash
 from app.memory.memories.candidate_search import by_all, by_vectors

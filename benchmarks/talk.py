@@ -18,7 +18,7 @@ from pgvector.asyncpg import register_vector
 
 from app.evaluation.dataset import Dataset, DatasetUnit, Question, Store
 from app.evaluation.locomo import read_locomo
-from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
+from app.language.ranking.packing import INDEX_COLUMNS as WORDS
 from app.language.text.normal_forms import content_hash
 from app.memory.memories.searchable import row_terms
 from benchmarks.corpus import questions, sentences

@@ -44,7 +44,7 @@ from app.prompting.checkpoints.models import (
     SaverWrite,
 )
 from app.prompting.compaction.models import SessionSummary
-from app.prompting.context.models import InjectedContext
+from app.prompting.context.repository import InjectedContext
 from app.prompting.documents.models import AgentFolder, File, FileChunk, Folder, Passage
 
 TABLES = (

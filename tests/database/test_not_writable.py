@@ -11,9 +11,8 @@ import pytest
 from httpx import AsyncClient
 from sqlalchemy import text
 
-from app.platform.database.disk import DiskReserve
 from app.platform.database.engine import open_database
-from app.platform.database.failures import DatabaseDiskFullError
+from app.platform.database.failures import DatabaseDiskFullError, DiskReserve
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.worker import working

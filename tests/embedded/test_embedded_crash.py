@@ -23,10 +23,10 @@ from embedded_support import (
     write,
 )
 
+from app.platform.embedded.cluster import SocketFolder
 from app.platform.embedded.postmaster import Installation, command_of
 from app.platform.embedded.programs import account_for, find_binaries
 from app.platform.embedded.server import EmbeddedPostgres
-from app.platform.embedded.sockets import SocketFolder
 
 linux_only = pytest.mark.skipif(
     sys.platform != "linux", reason="only Linux ends a child with its parent"

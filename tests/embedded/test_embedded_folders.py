@@ -9,15 +9,15 @@ import pytest
 from embedded_support import copy_of, notes
 
 from app.errors import ConfigurationError
-from app.platform.embedded.programs import account_for
-from app.platform.embedded.server import EmbeddedPostgres
-from app.platform.embedded.sockets import (
+from app.platform.embedded.cluster import (
     SOCKET_NAME,
     SOCKET_PATH_LIMIT,
     SocketFolder,
     choose_socket_folder,
     prepare_socket_folder,
 )
+from app.platform.embedded.programs import account_for
+from app.platform.embedded.server import EmbeddedPostgres
 
 
 def of_socket_length(parent: Path, length: int) -> Path:

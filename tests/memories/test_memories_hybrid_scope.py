@@ -8,7 +8,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
-from app.language.ranking.indexed_text import INDEX_COLUMNS
+from app.language.ranking.packing import INDEX_COLUMNS
 from app.runtime import Runtime
 from tests.support.api import execute, ok, save, search
 from tests.support.hits import hits, save_all, texts

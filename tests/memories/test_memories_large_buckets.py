@@ -14,7 +14,7 @@ from pgvector.asyncpg import register_vector
 from app.identity.agents.embedders import EmbeddedQuery, QueryVectors
 from app.identity.tenants.access import Access, Principal
 from app.language.ranking.boosts import Boosts
-from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
+from app.language.ranking.packing import INDEX_COLUMNS as WORDS
 from app.language.ranking.query import parse_query
 from app.memory.memories.candidate_search import by_all, by_vectors
 from app.memory.memories.candidates_sql import (

@@ -13,7 +13,7 @@ from pgvector.asyncpg import register_vector
 
 from app.identity.tenants.access import Access
 from app.language.ranking.boosts import Boosts
-from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
+from app.language.ranking.packing import INDEX_COLUMNS as WORDS
 from app.language.ranking.query import parse_query
 from app.memory.memories.candidate_search import Found, by_all, by_vectors
 from app.memory.memories.comparison_sql import CANDIDATES, LEAST_DIMENSION, MINIMUM_DIMENSION

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from app.identity.tenants.access import Access
-from app.memory.memories.ranking import RankWeights, ScopeWeights, score_parts
+from app.memory.memories.hybrid import RankWeights, ScopeWeights, score_parts
 from app.memory.memories.search_sql import Bucket, SearchPlan, search_statement
 from app.runtime import Runtime
 from tests.support.api import execute

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from app.memory.memories.ranking import (
+from app.memory.memories.hybrid import (
     InvalidWeightsError,
     RankWeights,
     ScopeWeights,

@@ -21,8 +21,7 @@ from app.conversation.messages.capture import (
 from app.identity.agents.embedders import Embedders, embed
 from app.identity.tenants.access import Principal
 from app.language.llm.embedder import Embedder
-from app.language.ranking.indexed_text import INDEX_COLUMNS, index_values
-from app.language.ranking.packing import stored_terms
+from app.language.ranking.packing import INDEX_COLUMNS, index_values, stored_terms
 from app.language.text.conversation_questions import states_wish
 from app.language.text.pieces import piece_ends, piece_texts
 from app.language.text.terms import ANALYSER_VERSION, terms

@@ -27,7 +27,7 @@ from app.conversation.messages.errors import MessageNotFoundError
 from app.conversation.messages.models import Message
 from app.identity.tenants.access import Access
 from app.identity.usage.models import PaidAnswer
-from app.platform.database.keyset import after
+from app.platform.database.base import after
 
 FEW = 1000
 """So many messages are found soon enough whatever the plan."""

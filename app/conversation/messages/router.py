@@ -29,10 +29,14 @@ from app.conversation.messages.schemas import (
     WindowTrim,
     WindowTrimmed,
 )
-from app.conversation.messages.search_schemas import MessageSearch, MessageSearchAnswer
+from app.conversation.messages.search_schemas import (
+    MessageSearch,
+    MessageSearchAnswer,
+    MessageSlice,
+    MessageSliceQuery,
+)
 from app.conversation.messages.search_service import MessageSearchService
 from app.conversation.messages.service import MessageService
-from app.conversation.messages.slice_schemas import MessageSlice, MessageSliceQuery
 from app.conversation.messages.window_service import WindowService
 from app.conversation.sessions.schemas import (
     SessionEndedError,

@@ -27,14 +27,13 @@ from app.conversation.messages.message_ranking import (
 from app.conversation.messages.models import Message
 from app.conversation.messages.repository import AnyMessageRepository
 from app.conversation.messages.schemas import MessageRead
-from app.conversation.messages.search_schemas import MessageSearch
+from app.conversation.messages.search_schemas import MessageSearch, MessageSlice, MessageSliceQuery
 from app.conversation.messages.search_sql import (
     MOST_MESSAGES,
     MessagePlan,
     features_statement,
     hits_statement,
 )
-from app.conversation.messages.slice_schemas import MessageSlice, MessageSliceQuery
 from app.conversation.sessions.models import Session
 from app.conversation.sessions.repository import SessionRepository
 from app.errors import SelectorRequiredError

@@ -13,7 +13,7 @@ from app.conversation.messages.schemas import (
     MessageRead,
     MessagesDeleted,
 )
-from app.conversation.messages.slice_schemas import MessageSlice, MessageSliceQuery
+from app.conversation.messages.search_schemas import MessageSlice, MessageSliceQuery
 from app.conversation.messages.window import closure
 from app.conversation.messages.window_repository import WindowRepository
 from app.conversation.sessions.checkpoint_store import CheckpointStore

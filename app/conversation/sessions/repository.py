@@ -25,10 +25,9 @@ from app.identity.projects.schemas import ProjectNotFoundError
 from app.identity.tenants.access import Access
 from app.identity.users.repository import User, UserRepository
 from app.identity.users.schemas import UserNotFoundError, UserRequiredError
-from app.platform.database.base import Id, Timestamp, apply_changes
+from app.platform.database.base import Id, Timestamp, after, apply_changes
 from app.platform.database.engine import driver_of
 from app.platform.database.failures import violated_constraint
-from app.platform.database.keyset import after
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,7 @@ from app.conversation.sessions.schemas import (
 )
 from app.errors import VersionConflictError
 from app.identity.tenants.access import Access
-from app.platform.database.base import new_id
-from app.platform.database.keyset import after
+from app.platform.database.base import after, new_id
 from app.platform.values.json_objects import json_size, merged, same_json
 
 AUTOMATIC_SNAPSHOTS = 50

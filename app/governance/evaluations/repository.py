@@ -10,8 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import Mapped, mapped_column
 
 from app.governance.evaluations.schemas import EvaluationNotFoundError
-from app.platform.database.base import Base, Id, TenantOwned
-from app.platform.database.keyset import after
+from app.platform.database.base import Base, Id, TenantOwned, after
 
 
 class EvaluationResult(TenantOwned, Base):

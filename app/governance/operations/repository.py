@@ -21,7 +21,7 @@ from app.platform.database.base import TenantOwned
 from app.platform.database.engine import clock_of
 from app.platform.jobs.models import Job
 from app.platform.outbox.models import WebhookDelivery
-from app.prompting.context.models import InjectedContext
+from app.prompting.context.repository import InjectedContext
 
 
 @dataclass(frozen=True, slots=True)

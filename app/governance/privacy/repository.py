@@ -39,9 +39,8 @@ from app.identity.users.repository import User
 from app.memory.graph.models import GraphEntity
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import MemoryRepository
-from app.platform.database.base import Base, Id, TenantOwned, new_id, subject_hash
+from app.platform.database.base import Base, Id, TenantOwned, after, new_id, subject_hash
 from app.platform.database.engine import clock_of
-from app.platform.database.keyset import after
 from app.prompting.documents.models import File
 
 

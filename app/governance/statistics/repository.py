@@ -9,8 +9,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.usage.activity import LONGER, MILLISECONDS, WAITS
 from app.identity.usage.repository import DailySum
-from app.memory.memories.conflict_sql import in_conflict
 from app.memory.memories.models import ContextInjection, Memory
+from app.memory.memories.validity_sql import in_conflict
 
 OF_DAYS: Final = (
     "verdict", "refusal", "run", "run_messages", "run_proposals", "run_time", "run_lag", "injected",

@@ -14,9 +14,8 @@ from app.governance.webhooks.schemas import (
     WebhookNotFoundError,
 )
 from app.governance.webhooks.sender import LULL
-from app.platform.database.base import apply_changes, new_id
+from app.platform.database.base import after, apply_changes, new_id
 from app.platform.database.engine import Database
-from app.platform.database.keyset import after
 from app.platform.outbox.models import Webhook, WebhookDelivery
 
 MOST_WEBHOOKS = 20

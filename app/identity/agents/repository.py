@@ -27,9 +27,8 @@ from app.identity.agents.errors import AgentNotFoundError
 from app.identity.tenants.access import Access
 from app.identity.tenants.models import Tenant
 from app.identity.tenants.schemas import FORGETTING
-from app.platform.database.base import Base, Id, TenantOwned, Timed, apply_changes
+from app.platform.database.base import Base, Id, TenantOwned, Timed, after, apply_changes
 from app.platform.database.failures import conflicts
-from app.platform.database.keyset import after
 
 
 class Agent(TenantOwned, Timed, Base):

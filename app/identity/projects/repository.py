@@ -30,9 +30,8 @@ from app.identity.projects.schemas import (
 )
 from app.identity.tenants.access import Access
 from app.identity.users.repository import visible_user_ids
-from app.platform.database.base import Base, Id, TenantOwned, Timed, apply_changes
+from app.platform.database.base import Base, Id, TenantOwned, Timed, after, apply_changes
 from app.platform.database.failures import conflicts
-from app.platform.database.keyset import after
 
 
 class Project(TenantOwned, Timed, Base):

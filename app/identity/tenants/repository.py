@@ -17,10 +17,9 @@ from app.identity.tenants.errors import (
     TenantNotFoundError,
 )
 from app.identity.tenants.models import ApiKey, SignInCode, Tenant
-from app.platform.database.base import apply_changes
+from app.platform.database.base import after, apply_changes
 from app.platform.database.engine import Database
 from app.platform.database.failures import conflicts
-from app.platform.database.keyset import after
 
 _FIND_KEYS = """
 SELECT k.key_prefix, k.tenant_id, k.key_id, k.key_hash, k.scopes, k.agent_id, k.user_id,

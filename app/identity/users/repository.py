@@ -25,9 +25,8 @@ from sqlalchemy.orm import Mapped, mapped_column
 from app.errors import IdTakenError
 from app.identity.tenants.access import Access
 from app.identity.users.schemas import UserNotFoundError
-from app.platform.database.base import Base, Id, TenantOwned, Timed, apply_changes
+from app.platform.database.base import Base, Id, TenantOwned, Timed, after, apply_changes
 from app.platform.database.failures import conflicts
-from app.platform.database.keyset import after
 from app.platform.values.fields import composed
 
 

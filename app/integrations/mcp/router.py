@@ -9,8 +9,8 @@ from starlette.types import Message, Receive, Scope, Send
 from typing_extensions import override
 
 from app.identity.tenants.principal import IdempotencyKeyDep, ReaderDep
-from app.integrations.mcp.schemas import OriginNotAllowedError
 from app.integrations.mcp.server import IDEMPOTENCY_KEY, exchange
+from app.integrations.mcp.toolset import OriginNotAllowedError
 
 # A message of JSON-RPC has no place in the document of a REST API.
 router = APIRouter(include_in_schema=False)

@@ -22,17 +22,18 @@ from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
 from app.identity.users.schemas import UserNotFoundError, UserRequiredError
 from app.identity.users.service import resolve_subject
-from app.integrations.mcp.schemas import (
+from app.integrations.mcp.toolset import (
+    MCP_TOOLS,
     BuildContext,
     FindNeighbours,
     ListMemories,
     McpAnswer,
+    McpTool,
     OfUser,
     ResourceListed,
     ResourceNotFoundError,
     ResourcesListed,
 )
-from app.integrations.mcp.toolset import MCP_TOOLS, McpTool
 from app.language.llm.tokens import TokenCounter
 from app.language.text.prompt_text import escape_line
 from app.memory.graph.schemas import NeighbourQuery, RelationRead

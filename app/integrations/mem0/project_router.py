@@ -1,5 +1,6 @@
-"""mem0's projects (/api/v1/orgs/: the project of a key is its tenant) and its webhooks
-(/api/v1/webhooks/), all with an admin key.
+"""What mem0's clients manage besides memories: projects (/api/v1/orgs/: the project of a key is its
+tenant), webhooks (/api/v1/webhooks/), both with an admin key, and profiles of users, the jobs that
+derive them, and the schema of their own fields.
 """
 
 from typing import Annotated
@@ -7,7 +8,17 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query
 from pydantic import JsonValue
 
-from app.identity.tenants.principal import AdminDep, ReaderDep
+from app.identity.tenants.principal import AdminDep, IdempotencyKeyDep, ReaderDep, WriterDep
+from app.integrations.mem0.profile_schemas import (
+    EntityId,
+    Mem0Profile,
+    Mem0ProfileJob,
+    Mem0ProfileJobCreate,
+    Mem0ProfileJobRead,
+    Mem0ProfileSettings,
+    Mem0ProfileSettingsRead,
+)
+from app.integrations.mem0.profile_service import Mem0ProfileService, Mem0ProfileSettingsService
 from app.integrations.mem0.project_schemas import (
     Mem0Members,
     Mem0Message,
@@ -138,3 +149,52 @@ async def delete_webhook(webhook_id: str, principal: AdminDep, service: WebhookD
     """Delete a webhook with the log of its deliveries."""
     await service.delete(principal, webhook_id)
     return Mem0Message(message="Webhook deleted successfully")
+
+
+profile_router = APIRouter(prefix="/v2", tags=["mem0"], dependencies=[Depends(same_project)])
+
+ProfileDep = Annotated[Mem0ProfileService, provided(Mem0ProfileService)]
+SettingsDep = Annotated[Mem0ProfileSettingsService, provided(Mem0ProfileSettingsService)]
+
+
+@profile_router.get("/entities/user/{entity_id:path}/profile/")
+async def get_profile(
+    entity_id: EntityId, principal: ReaderDep, service: ProfileDep
+) -> Mem0Profile:
+    """What is known of a user; `status` says why nothing is."""
+    return await service.get(principal, entity_id)
+
+
+@profile_router.post("/profiles/jobs/", status_code=202)
+async def order_profiles(
+    body: Mem0ProfileJobCreate,
+    principal: WriterDep,
+    service: ProfileDep,
+    key: IdempotencyKeyDep,
+) -> Mem0ProfileJob:
+    """Derive the profile of one user, or of a few, now."""
+    return await service.generate(principal, body, key=key)
+
+
+@profile_router.get("/profiles/jobs/{job_id}/")
+async def get_profile_job(
+    job_id: str, principal: ReaderDep, service: ProfileDep
+) -> Mem0ProfileJobRead:
+    """How far an order is."""
+    return await service.job(principal, job_id)
+
+
+@profile_router.get("/profiles/settings/")
+async def get_profile_settings(
+    principal: ReaderDep, service: SettingsDep
+) -> Mem0ProfileSettingsRead:
+    """The schema of the fields of your own."""
+    return await service.get(principal)
+
+
+@profile_router.post("/profiles/settings/")
+async def update_profile_settings(
+    body: Mem0ProfileSettings, principal: WriterDep, service: SettingsDep
+) -> Mem0ProfileSettingsRead:
+    """Change the schema; what has no counterpart is refused by name."""
+    return await service.update(principal, body)

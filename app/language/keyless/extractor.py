@@ -18,8 +18,7 @@ from app.language.keyless.chinese_clauses import chinese_clauses
 from app.language.keyless.classifier import classifier
 from app.language.keyless.clauses import ASKED, Clause
 from app.language.keyless.english_clauses import english_clauses
-from app.language.keyless.experience import experience
-from app.language.keyless.mistakes import mistake
+from app.language.keyless.mistakes import experience, mistake
 from app.language.keyless.relations import relations_of
 from app.language.llm.extractor import (
     ConversationTurn,

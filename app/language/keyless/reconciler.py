@@ -9,8 +9,7 @@ from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Final
 
-from app.language.keyless.attribute_values import is_more_precise, is_one_value, is_same_value
-from app.language.keyless.attributes import Attribute
+from app.language.keyless.attributes import Attribute, is_more_precise, is_one_value, is_same_value
 from app.language.keyless.comparand import Comparand
 from app.language.keyless.endings import Ending
 from app.language.llm.extractor import Proposed

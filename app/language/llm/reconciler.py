@@ -58,7 +58,7 @@ class Neighbour:
 
     @property
     def said(self) -> datetime | None:
-        """When it was said, as far as is known: as `conflict_sql` tells which one is newer."""
+        """When it was said, as far as is known: as `validity_sql` tells which one is newer."""
         return self.said_at or self.valid_from or self.create_time
 
 

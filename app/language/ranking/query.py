@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from pgvector import SparseVector
 
-from app.language.ranking.indexed_text import speaker_marks_in
-from app.language.ranking.packing import Floats, PackedQuery, any_of, packed_query
+from app.language.ranking.packing import Floats, PackedQuery, any_of, packed_query, speaker_marks_in
 from app.language.text.conversation_questions import (
     ONE_PLACE,
     ConversationQuestion,

@@ -7,7 +7,7 @@ memories it was shown, may not touch what is protected, and may end only so many
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.language.keyless.attribute_values import give_other_values
+from app.language.keyless.attributes import give_other_values
 from app.language.llm.reconciler import Neighbour, ReconcileDecision
 from app.memory.extraction.drafts import Draft
 

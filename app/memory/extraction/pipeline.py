@@ -25,7 +25,6 @@ from app.language.text.names import name_key
 from app.language.text.offload import read_text
 from app.memory.extraction.drafts import Draft, EmbeddedText, embedded
 from app.memory.extraction.evidence import judge
-from app.memory.extraction.graph_writer import names_in
 from app.memory.extraction.known_memories import KnownMemories
 from app.memory.extraction.known_repository import AgendaRepository
 from app.memory.extraction.model_calls import RECONCILE, ModelCalls
@@ -41,7 +40,7 @@ from app.memory.extraction.run_state import (
     replaced,
 )
 from app.memory.extraction.snapshot_repository import RunSnapshot, SnapshotRepository
-from app.memory.extraction.transaction import RunTransaction
+from app.memory.extraction.transaction import RunTransaction, names_in
 from app.memory.memories.save_service import SaveRules
 from app.platform.database.engine import Database
 from app.platform.database.failures import DatabaseBusyError

@@ -42,8 +42,8 @@ from app.memory.memories.models import ContextInjection, Memory
 from app.memory.memories.owner import MemoryOwner
 from app.memory.memories.repository import current
 from app.memory.memories.visibility_sql import visible
+from app.platform.database.base import after
 from app.platform.database.engine import clock_of
-from app.platform.database.keyset import after
 
 DAY = timedelta(hours=24)
 

@@ -26,9 +26,8 @@ from app.identity.users.repository import visible_user_ids
 from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.models import Memory
 from app.memory.memories.visibility_sql import visible
-from app.platform.database.base import Base, Id, TenantOwned
+from app.platform.database.base import Base, Id, TenantOwned, after
 from app.platform.database.failures import conflicts
-from app.platform.database.keyset import after
 
 
 class MemoryFeedback(TenantOwned, Base):

@@ -21,8 +21,8 @@ from app.memory.graph.errors import ChangeNotFoundError, InvalidChangeError
 from app.memory.graph.models import GraphAlias, GraphChange, GraphMention, GraphRelation
 from app.memory.graph.relation_repository import visible
 from app.memory.graph.statements import GraphOwner
+from app.platform.database.base import after
 from app.platform.database.failures import origin
-from app.platform.database.keyset import after
 
 Row = dict[str, Any]
 Rows = dict[str, list[Row]]

@@ -29,9 +29,8 @@ from app.memory.graph.models import GraphChange, GraphEntity, GraphMention, Grap
 from app.memory.graph.statements import GraphOwner
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import existing
-from app.platform.database.base import new_id
+from app.platform.database.base import after, new_id
 from app.platform.database.failures import conflicts
-from app.platform.database.keyset import after
 
 Placed = type[GraphEntity] | type[GraphRelation] | type[GraphChange]
 

@@ -30,7 +30,7 @@ from app.memory.graph.relation_repository import is_mentioned, visible
 from app.memory.graph.statements import GraphOwner
 from app.memory.memories.models import Memory
 from app.memory.memories.repository import existing
-from app.platform.database.keyset import after
+from app.platform.database.base import after
 
 
 def graph_owner(row: Any) -> GraphOwner:

@@ -32,12 +32,12 @@ from app.memory.memories.hybrid import (
     RankedMemory,
     Ranking,
     RankingRules,
+    RankWeights,
     nominated,
     ranked,
     with_exact_cosines,
 )
 from app.memory.memories.large_buckets import LARGE, LargeBuckets, may_choose
-from app.memory.memories.ranking import RankWeights
 from app.memory.memories.search_sql import (
     SearchPlan,
     exact_statement,

@@ -8,11 +8,11 @@ from sqlalchemy.dialects.postgresql import ARRAY
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
-from app.memory.memories.conflict_sql import COMPUTED, conflicts
 from app.memory.memories.models import Memory
 from app.memory.memories.record_repository import MemoryChange, snapshot
 from app.memory.memories.repository import bucket, current
 from app.memory.memories.schemas import MemoryRead
+from app.memory.memories.validity_sql import COMPUTED, conflicts
 
 MOST: Final = 20
 """Links of one memory; the oldest give way. Whatever contradicts more says nothing."""

@@ -31,13 +31,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
 from app.identity.users.repository import visible_user_ids
-from app.language.ranking.indexed_text import INDEX_COLUMNS
+from app.language.ranking.packing import INDEX_COLUMNS
 from app.memory.memories.errors import DecisionNotFoundError, NotStorableError
 from app.memory.memories.gate import STORED
 from app.memory.memories.models import GateDecision, Memory, MemoryHistory
 from app.memory.memories.repository import compiled, existing, valid_at
 from app.memory.memories.visibility_sql import removable
-from app.platform.database.keyset import after
+from app.platform.database.base import after
 
 # Owner and scope never change, and find the rows by an index.
 _OF_NOW = {"user_id", "agent_id", "session_id", "run_id", "project_id", "scope"}

@@ -25,7 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.agents.repository import VectorRepository
 from app.identity.tenants.access import Access
-from app.language.ranking.indexed_text import INDEX_COLUMNS
+from app.language.ranking.packing import INDEX_COLUMNS
 from app.language.text.terms import ANALYSER_VERSION
 from app.memory.memories.models import GateDecision, Memory, MemoryHistory
 from app.memory.memories.record_repository import MemoryChange, snapshot

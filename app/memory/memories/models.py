@@ -217,7 +217,7 @@ class Memory(TenantOwned, Timed, Searched, Base):
     visibility: Mapped[str] = mapped_column(String(20))
     status: Mapped[str] = mapped_column(String(20), server_default=text("'active'"))
     superseded_by: Mapped[str | None] = mapped_column(Id)
-    # Memories that it may contradict, oldest link first; when one counts, `conflict_sql.py` says.
+    # Memories that it may contradict, oldest link first; when one counts, `validity_sql.py` says.
     conflict_ids: Mapped[list[str] | None] = mapped_column(ARRAY(Id))
     valid_from: Mapped[datetime | None]
     valid_to: Mapped[datetime | None]

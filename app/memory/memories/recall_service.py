@@ -22,13 +22,12 @@ from app.memory.memories.candidate_search import (
     ended_last,
     newer_first,
 )
-from app.memory.memories.conflict_sql import COMPUTED
+from app.memory.memories.hybrid import RankWeights
 from app.memory.memories.large_buckets import LargeBuckets
 from app.memory.memories.processors import after_search
-from app.memory.memories.ranking import RankWeights
 from app.memory.memories.search_service import SearchRanks
 from app.memory.memories.search_sql import Bucket, SearchPlan
-from app.memory.memories.validity_sql import VALIDITY
+from app.memory.memories.validity_sql import COMPUTED, VALIDITY
 from app.platform.database.engine import Database
 from app.platform.database.joint_reads import HotReads
 from app.platform.plugins.points import About

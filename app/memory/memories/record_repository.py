@@ -27,14 +27,13 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm.attributes import flag_modified
 
 from app.identity.tenants.access import Access
-from app.language.ranking.indexed_text import INDEX_COLUMNS
+from app.language.ranking.packing import INDEX_COLUMNS
 from app.language.text.offload import read_text
 from app.memory.memories.errors import HistoryNotFoundError
 from app.memory.memories.models import GateDecision, Memory, MemoryHistory
 from app.memory.memories.refreshes import pending_graphs, refresh_profiles
 from app.memory.memories.searchable import DERIVED_FROM, row_terms
-from app.platform.database.base import new_id
-from app.platform.database.keyset import after
+from app.platform.database.base import after, new_id
 from app.platform.outbox.models import Event, EventType
 from app.platform.outbox.repository import OutboxRepository
 from app.platform.work.idempotency import StoredAnswer

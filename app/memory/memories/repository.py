@@ -28,14 +28,14 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
 from app.language.text.offload import read_text
-from app.memory.memories import conflict_sql
+from app.memory.memories import validity_sql
 from app.memory.memories.errors import MemoryNotFoundError
 from app.memory.memories.filters import compile_filters
 from app.memory.memories.models import Memory
 from app.memory.memories.searchable import NO_TERMS, characters, with_terms
 from app.memory.memories.visibility_sql import removable, removable_selection, visible
+from app.platform.database.base import after
 from app.platform.database.engine import clock_of
-from app.platform.database.keyset import after
 from app.platform.database.locks import take_lock
 
 
@@ -266,7 +266,7 @@ class MemoryRepository:
         statement = select(Memory).where(*self._selected(equal, filters, as_of=as_of))
         if in_conflict is not None:
             statement = statement.where(
-                conflict_sql.in_conflict(self._tenant_id, wanted=in_conflict)
+                validity_sql.in_conflict(self._tenant_id, wanted=in_conflict)
             )
         rows = await self._db.scalars(
             after(

@@ -37,10 +37,10 @@ from app.memory.memories.candidate_search import (
     newer_first,
 )
 from app.memory.memories.graph_sql import MOST_KEYS
+from app.memory.memories.hybrid import RankWeights, ScopeWeights
 from app.memory.memories.large_buckets import LargeBuckets
 from app.memory.memories.processors import Annotated, after_search
 from app.memory.memories.prompt_lines import render
-from app.memory.memories.ranking import RankWeights, ScopeWeights
 from app.memory.memories.search_schemas import SearchRequest
 from app.memory.memories.search_sql import (
     COLUMNS,

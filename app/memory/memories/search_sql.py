@@ -1,16 +1,14 @@
 """The hot reads of a search, each one statement over every bucket that it names.
 
-`search_statement` scores and cuts in PostgreSQL, by vectors alone. `features_statement` gives
-what is to be known of every row, and `hits_statement` the few that ranking chose.
+`search_statement` scores and cuts in PostgreSQL, by vectors alone. `features_statement` gives what
+is to be known of every row, and `hits_statement` the few that ranking chose.
 
-A statement is text, prepared once per connection and run over the driver (`Database.fetch`
-in `database/engine.py` frames it with the tenant). Its shape depends on how many models made
+A statement is text, prepared once per connection. Its shape depends on how many models made
 vectors, on whether the key is restricted and on the filters, never on values.
 
-Each bucket is a scan behind `memories_idx_bucket`: for users of up to some 10,000 memories that
-is faster than a shared ANN index and loses no row. Where rows have codes, these
-tell whose vectors are compared (`docs/decisions/0012`). A search `as_of` a time reads what was
-superseded since as well; `timeline_sql.py` has `known_at`.
+Each bucket is a scan behind `memories_idx_bucket`: for users of up to some 10,000 memories that is
+faster than a shared ANN index and loses no row. Where rows have codes, these tell whose vectors are
+compared (`docs/decisions/0012`). A search `as_of` a time reads what was superseded since as well.
 """
 
 from collections.abc import Mapping, Sequence
@@ -38,10 +36,15 @@ from app.memory.memories.comparison_sql import (
     is_rough,
     similarity,
 )
-from app.memory.memories.conflict_sql import COMPUTED, shown_columns
 from app.memory.memories.filters import compile_filters
 from app.memory.memories.graph_sql import NamedMention, linked
-from app.memory.memories.validity_sql import counts_around_now, counts_now, has_ended
+from app.memory.memories.validity_sql import (
+    COMPUTED,
+    counts_around_now,
+    counts_now,
+    has_ended,
+    shown_columns,
+)
 
 COLUMNS = (
     "memory_id", "content", "memory_type", "attribute", "tier", "scope", "scope_id", "user_id",

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
 
-from app.language.ranking.indexed_text import INDEX_COLUMNS, index_values
+from app.language.ranking.packing import INDEX_COLUMNS, index_values
 
 SPEAKER_KEYS: Final = ("name", "speaker", "subject")
 """Keys of the metadata that may name the speaker or the subject; `name` is a message's."""

@@ -8,12 +8,11 @@ reads nothing of the past that it may not read now.
 from collections.abc import Sequence
 from datetime import datetime
 
-from app.language.ranking.indexed_text import INDEX_COLUMNS as WORDS
+from app.language.ranking.packing import INDEX_COLUMNS as WORDS
 from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import Column, SearchStatement
 from app.memory.memories.bucket_sql import OF_BUCKET, in_bucket, some, valid_at
 from app.memory.memories.comparison_sql import Source
-from app.memory.memories.conflict_sql import COMPUTED, shown_columns
 from app.memory.memories.search_sql import (
     COLUMNS,
     LOOKED_AT,
@@ -25,6 +24,7 @@ from app.memory.memories.search_sql import (
     waiting,
     whose,
 )
+from app.memory.memories.validity_sql import COMPUTED, shown_columns
 
 # How often a memory was found is not in the history; the present value is shown.
 _NOT_OF_THEN = ("use_count", "last_used_at")

@@ -32,8 +32,7 @@ from app.memory.memories.repository import current, existing
 from app.memory.profiles.models import Profile, ProfileHistory, ProfileValue
 from app.memory.profiles.slots import INSTRUCTIONS
 from app.memory.profiles.value_changes import Evidence, ValueAuthor, ValueChange, ValueRow
-from app.platform.database.base import new_id
-from app.platform.database.keyset import after
+from app.platform.database.base import after, new_id
 
 MOST_KNOWN: Final = 400
 """Memories that a job reads: those that give an attribute, then the newest."""

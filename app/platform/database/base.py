@@ -1,20 +1,21 @@
-"""What all tables share: ids, names of constraints, the tenant key, and columns that recur.
+"""What all tables share (ids, names of constraints, the tenant key, and columns that recur), and
+pages of their rows: one starts after a row, never at an offset.
 
 An id is a prefix that says what it is, and a time-ordered UUID (version 7).
 """
 
 import hmac
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 import numpy as np
 from pgvector.sqlalchemy import SPARSEVEC, VECTOR
 from pydantic_core import to_json
-from sqlalchemy import BigInteger, Dialect, MetaData, SmallInteger, String, func
+from sqlalchemy import BigInteger, Dialect, MetaData, Select, SmallInteger, String, func, tuple_
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.orm import DeclarativeBase, InstrumentedAttribute, Mapped, mapped_column
 from typing_extensions import override
 from uuid_utils import uuid7
 
@@ -83,7 +84,7 @@ class Searched:
     """The analyser's results for a row's text; null until it is analysed.
 
     `terms` has the frequency of each term, by its key; the rest are traits of the text.
-    Derived from the row itself (`ranking/indexed_text.py`), so no history keeps them.
+    Derived from the row itself (`ranking/packing.py`), so no history keeps them.
     """
 
     terms: Mapped[Any | None] = mapped_column(SPARSEVEC(), deferred=True)
@@ -150,3 +151,27 @@ async def apply_changes(
     await db.flush()
     await db.refresh(row)
     return True
+
+
+S = TypeVar("S", bound=Select[Any])
+
+
+def after(
+    statement: S,
+    columns: Sequence[InstrumentedAttribute[Any]],
+    *,
+    start: Sequence[Any] | None,
+    descending: bool,
+    limit: int,
+) -> S:
+    """`statement` ordered by `columns`, beginning after the values in `start`.
+
+    It selects one row more than `limit`: the extra row means that another page follows.
+    """
+    ordered = statement.order_by(
+        *(column.desc() if descending else column.asc() for column in columns)
+    ).limit(limit + 1)
+    if start is None:
+        return ordered
+    here, there = tuple_(*columns), tuple_(*start)
+    return ordered.where(here < there if descending else here > there)

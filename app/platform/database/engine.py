@@ -24,10 +24,10 @@ from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engin
 
 from app.errors import DomainError
 from app.platform.database.connections import Connections
-from app.platform.database.disk import DiskReserve
 from app.platform.database.failures import (
     DatabaseReadOnlyError,
     DatabaseUnavailableError,
+    DiskReserve,
     is_lost,
     translate,
 )

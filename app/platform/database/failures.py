@@ -1,10 +1,15 @@
-"""What a failed statement means to a caller: the database is busy, gone or too slow, or a
-constraint was violated. The database's own text is never shown.
+"""What a failed statement means to a caller: the database is busy, gone, full or too slow, or a
+constraint was violated. The database's own text is never shown. And room that is kept free on the
+disk of the embedded database.
+
+A PostgreSQL that cannot write its log stops, and then nothing can be read either. So what would
+store something is refused before that, while reading and deleting go on.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 import asyncpg
 from sqlalchemy.exc import DBAPIError, IntegrityError
@@ -174,3 +179,27 @@ def conflicts(named: Mapping[str, DomainError]) -> Iterator[None]:
         if conflict is None:
             raise
         raise conflict from error
+
+
+@dataclass(frozen=True, slots=True)
+class DiskReserve:
+    """How much stays free.
+
+    Args:
+        free_bytes: asks the file system, which takes microseconds.
+        reserve_bytes: with less than this nothing is stored; 0 never refuses.
+
+    """
+
+    free_bytes: Callable[[], int]
+    reserve_bytes: int
+
+    @property
+    def is_touched(self) -> bool:
+        """Whether less is free than should be."""
+        return self.reserve_bytes > 0 and self.free_bytes() < self.reserve_bytes
+
+    def refuse_touched(self) -> None:
+        """Raises DatabaseDiskFullError."""
+        if self.is_touched:
+            raise DatabaseDiskFullError

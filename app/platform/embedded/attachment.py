@@ -14,7 +14,7 @@ import structlog
 
 from app.errors import ConfigurationError
 from app.platform.database.logins import DatabaseUrls
-from app.platform.embedded.cluster import urls_of
+from app.platform.embedded.cluster import SocketFolder, urls_of
 from app.platform.embedded.data_folder import (
     DataFolder,
     DataFolderInUseError,
@@ -25,7 +25,6 @@ from app.platform.embedded.data_folder import (
     read_state,
 )
 from app.platform.embedded.server import EmbeddedPostgres
-from app.platform.embedded.sockets import SocketFolder
 
 log = structlog.get_logger(__name__)
 

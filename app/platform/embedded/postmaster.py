@@ -25,8 +25,8 @@ import psutil
 import structlog
 
 from app.errors import ConfigurationError
+from app.platform.embedded.cluster import PORT, SocketFolder, prepare_socket_folder
 from app.platform.embedded.programs import Account, Binaries, ServerLog, ended, spawn
-from app.platform.embedded.sockets import PORT, SocketFolder, prepare_socket_folder
 from app.settings import EMBEDDED_CONNECTIONS
 
 log = structlog.get_logger(__name__)

@@ -18,8 +18,12 @@ from app.platform.database.logins import DatabaseUrls
 from app.platform.embedded.cluster import (
     DATABASE,
     SUPERUSER,
+    SocketFolder,
+    choose_socket_folder,
+    discard_socket_folder,
     ensure_cluster,
     ensure_database,
+    short_bases,
     urls_of,
 )
 from app.platform.embedded.data_folder import (
@@ -38,12 +42,6 @@ from app.platform.embedded.programs import (
     find_binaries,
     permits,
     readable_binaries,
-)
-from app.platform.embedded.sockets import (
-    SocketFolder,
-    choose_socket_folder,
-    discard_socket_folder,
-    short_bases,
 )
 
 log = structlog.get_logger(__name__)

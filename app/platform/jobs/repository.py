@@ -12,10 +12,9 @@ from sqlalchemy import Select, func, insert, select, text, update
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from app.platform.database.base import new_id
+from app.platform.database.base import after, new_id
 from app.platform.database.engine import clock_of, driver_of
 from app.platform.database.failures import violated_constraint
-from app.platform.database.keyset import after
 from app.platform.jobs.failures import (
     JobAlreadyLiveError,
     JobNotCancellableError,

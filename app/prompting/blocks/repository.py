@@ -30,9 +30,8 @@ from app.identity.agents.errors import AgentNotFoundError, BlockNotFoundError, L
 from app.identity.tenants.access import Access
 from app.identity.users.repository import User, visible_user_ids
 from app.identity.users.schemas import UserNotFoundError
-from app.platform.database.base import new_id
+from app.platform.database.base import after, new_id
 from app.platform.database.failures import conflicts
-from app.platform.database.keyset import after
 from app.platform.work.idempotency import StoredAnswer
 from app.prompting.blocks.block_text import ShownBlock, refuse_too_long
 from app.prompting.blocks.errors import BlockNotAttachedError

@@ -25,9 +25,8 @@ from app.conversation.messages.models import Message
 from app.conversation.sessions.checkpoint_store import AwaitedCall
 from app.conversation.sessions.models import Session
 from app.identity.tenants.access import Access
-from app.platform.database.base import new_id
+from app.platform.database.base import after, new_id
 from app.platform.database.engine import clock_of
-from app.platform.database.keyset import after
 from app.platform.values.json_objects import same_json
 from app.prompting.checkpoints.errors import (
     ApprovalDecidedError,

@@ -38,9 +38,8 @@ from sqlalchemy.orm.interfaces import ORMOption
 from app.conversation.sessions.models import Session, SessionState
 from app.conversation.sessions.schemas import StateReason
 from app.identity.tenants.access import Access
-from app.platform.database.base import new_id
+from app.platform.database.base import after, new_id
 from app.platform.database.engine import driver_of
-from app.platform.database.keyset import after
 from app.prompting.checkpoints.errors import CheckpointNotFoundError, CheckpointParentNotFoundError
 from app.prompting.checkpoints.models import Checkpoint, CheckpointArchive
 from app.prompting.compaction.models import SessionSummary

@@ -11,7 +11,7 @@ from app.conversation.messages.models import Message
 from app.conversation.messages.window import EVENT_TYPE
 from app.conversation.sessions.models import Session
 from app.identity.tenants.access import Access
-from app.platform.database.keyset import after
+from app.platform.database.base import after
 from app.prompting.compaction.models import SessionSummary
 from app.prompting.compaction.schemas import SummaryNotFoundError
 from app.prompting.compaction.summary_writer import READ

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from app.conversation.messages.pressure import Pressure
 from app.conversation.messages.schemas import PressureRead
-from app.conversation.messages.window_strategies import StrategyFactory, pick_of
+from app.conversation.messages.window_service import StrategyFactory, pick_of
 from app.conversation.sessions.repository import SessionRepository
 from app.identity.tenants.access import Principal
 from app.identity.usage.quota import QuotaExhaustedError

@@ -19,7 +19,6 @@ from app.platform.http.problems import responses_for
 from app.platform.plugins.runner import ProcessorFailedError
 from app.platform.values.fields import OwnId
 from app.platform.values.pagination import InvalidCursorError, Page
-from app.prompting.context.errors import LongPromptError, UnknownVariableError
 from app.prompting.context.schemas import (
     ContextAnswer,
     ContextRequest,
@@ -27,6 +26,7 @@ from app.prompting.context.schemas import (
     InjectionQuery,
 )
 from app.prompting.context.service import ContextService
+from app.prompting.context.templates import LongPromptError, UnknownVariableError
 
 router = APIRouter(
     prefix="/v1/sessions/{session_id}",

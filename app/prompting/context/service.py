@@ -12,7 +12,7 @@ from typing import Any, Final
 from app.conversation.messages.excerpt_search import ExcerptQuery, ExcerptSearch
 from app.conversation.messages.excerpts import Excerpts
 from app.conversation.messages.schemas import CONTENT_LENGTH
-from app.conversation.messages.window_strategies import StrategyFactory, pick_of
+from app.conversation.messages.window_service import StrategyFactory, pick_of
 from app.conversation.sessions.policy import WindowPolicy, resolve
 from app.conversation.sessions.repository import SessionRepository
 from app.conversation.sessions.schemas import SessionNotFoundError

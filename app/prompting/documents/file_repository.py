@@ -12,8 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.identity.tenants.access import Access
 from app.memory.memories.models import Memory
+from app.platform.database.base import after
 from app.platform.database.engine import clock_of
-from app.platform.database.keyset import after
 from app.platform.jobs.failures import LeaseLostError
 from app.platform.jobs.models import Job
 from app.platform.jobs.orders import ClaimedJob

@@ -12,9 +12,8 @@ from sqlalchemy.ext.asyncio import AsyncSession
 from app.identity.agents.repository import VectorRepository
 from app.identity.tenants.access import Access
 from app.language.parsing.passages import TextPassage
-from app.language.ranking.indexed_text import index_values
-from app.platform.database.base import new_id
-from app.platform.database.keyset import after
+from app.language.ranking.packing import index_values
+from app.platform.database.base import after, new_id
 from app.prompting.documents.errors import PassageNotFoundError
 from app.prompting.documents.models import File, Folder, Passage
 from app.prompting.documents.repository import findable, visible

@@ -14,9 +14,8 @@ from app.identity.agents.repository import Agent
 from app.identity.projects.repository import Project, visible_project_ids
 from app.identity.tenants.access import Access
 from app.identity.users.repository import User, visible_user_ids
-from app.platform.database.base import apply_changes
+from app.platform.database.base import after, apply_changes
 from app.platform.database.failures import conflicts
-from app.platform.database.keyset import after
 from app.prompting.documents.errors import FolderNotAttachedError, FolderNotFoundError
 from app.prompting.documents.models import AgentFolder, File, Folder, Passage
 

@@ -17,8 +17,7 @@ from pydantic import (
     model_validator,
 )
 
-from app.conversation.messages.search_schemas import FoundRole
-from app.conversation.messages.slice_schemas import Offset
+from app.conversation.messages.search_schemas import FoundRole, Offset
 from app.identity.agents.schemas import LONGEST_VALUE, Value
 from app.language.ranking.boosts import Query
 from app.memory.memories.schemas import Content, MemoryType

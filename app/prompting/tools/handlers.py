@@ -5,10 +5,9 @@ from datetime import datetime, timedelta
 from types import MappingProxyType
 from typing import Any
 
-from app.conversation.messages.search_schemas import MessageSearch
+from app.conversation.messages.search_schemas import MessageSearch, MessageSliceQuery
 from app.conversation.messages.search_service import MessageSearchService
 from app.conversation.messages.service import MessageService
-from app.conversation.messages.slice_schemas import MessageSliceQuery
 from app.errors import VersionConflictError
 from app.language.text.offload import read_text
 from app.memory.memories.edit_service import EditService

@@ -7,7 +7,7 @@ import pytest
 
 from app.conversation.messages.message_forms import Spoken
 from app.conversation.messages.window import Window, WindowMessage
-from app.conversation.messages.window_strategies import last_tokens
+from app.conversation.messages.window_service import last_tokens
 from app.language.llm.tokens import EstimatedTokens, message_tokens
 from app.prompting.context.scene import SceneConversation
 from app.prompting.context.schemas import ClearToolResults

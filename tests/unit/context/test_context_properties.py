@@ -12,13 +12,12 @@ from hypothesis import strategies as st
 from app.conversation.messages.errors import WindowTooSmallError
 from app.conversation.messages.excerpts import Excerpts, FoundMessage, FoundPiece
 from app.conversation.messages.schemas import WindowStrategy
-from app.conversation.messages.window_strategies import pick_of
+from app.conversation.messages.window_service import pick_of
 from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.tokens import EstimatedTokens, message_tokens
 from app.language.text.prompt_text import escape_line
 from app.memory.memories.candidate_search import Found
-from app.memory.memories.hybrid import RankedMemory
-from app.memory.memories.ranking import RankWeights
+from app.memory.memories.hybrid import RankedMemory, RankWeights
 from app.memory.memories.recall_service import RecallResult
 from app.prompting.context.composition import (
     Composition,

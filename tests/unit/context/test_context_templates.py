@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from app.conversation.messages.schemas import CONTENT_LENGTH
-from app.prompting.context.errors import LongPromptError, UnknownVariableError
-from app.prompting.context.templates import fill
+from app.prompting.context.templates import LongPromptError, UnknownVariableError, fill
 
 STATE = {"plan": "pro", "user": {"city": "Bonn", "tags": ["a", "b"]}, "n": 3, "on": True}
 

@@ -16,7 +16,7 @@ from app.conversation.messages.errors import WindowTooSmallError
 from app.conversation.messages.message_forms import Spoken
 from app.conversation.messages.schemas import WindowStrategy
 from app.conversation.messages.window import groups_of
-from app.conversation.messages.window_strategies import last_tokens, pick_of
+from app.conversation.messages.window_service import last_tokens, pick_of
 from app.conversation.messages.window_trim import Pick, trim
 from app.conversation.sessions.policy import WindowPolicy
 from app.language.llm.tokens import EstimatedTokens, message_tokens

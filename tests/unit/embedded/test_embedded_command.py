@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from app.platform.embedded.cluster import SocketFolder
 from app.platform.embedded.postmaster import Installation, command_of
 from app.platform.embedded.programs import Account, Binaries, ServerLog, find_binaries
-from app.platform.embedded.sockets import SocketFolder
 
 
 @pytest.fixture

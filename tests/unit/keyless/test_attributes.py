@@ -2,8 +2,14 @@
 
 import pytest
 
-from app.language.keyless.attribute_values import is_more_precise, is_same_value
-from app.language.keyless.attributes import LONGEST, attribute_of, attributes_of, comparable
+from app.language.keyless.attributes import (
+    LONGEST,
+    attribute_of,
+    attributes_of,
+    comparable,
+    is_more_precise,
+    is_same_value,
+)
 
 GIVEN = [
     ("I live in Munich", "residence", "Munich"),

@@ -10,7 +10,7 @@ import pytest
 from app.conversation.messages.errors import InvalidStrategyError, UnknownStrategyError
 from app.conversation.messages.schemas import WindowStrategy
 from app.conversation.messages.window import Window, WindowMessage, cut
-from app.conversation.messages.window_strategies import (
+from app.conversation.messages.window_service import (
     first_last,
     installed_strategies,
     last_messages,

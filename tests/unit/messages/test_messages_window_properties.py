@@ -15,7 +15,7 @@ from app.conversation.messages.window import (
     leaving_of,
     starts_with_user,
 )
-from app.conversation.messages.window_strategies import (
+from app.conversation.messages.window_service import (
     first_last,
     last_messages,
     last_tokens,

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.ranking.indexed_text import (
+from app.language.ranking.packing import (
     INDEX_COLUMNS,
     LONGEST_NAME,
     MOST_NAMES,
+    MOST_TERMS,
     index_values,
     speaker_marks_in,
 )
-from app.language.ranking.packing import MOST_TERMS
 from app.language.text.terms import ANALYSER_VERSION, term_key, terms
 
 MAY = datetime(2023, 5, 8, 13, 56, tzinfo=UTC)
