@@ -128,12 +128,12 @@ async def test_what_could_not_be_written_keeps_its_first_time(
     class DownOnce:
         down = True
 
-        def begin(self, tenant_id: str) -> Any:
+        def begin(self, tenant_id: str, **options: Any) -> Any:
             if self.down:
                 self.down = False
                 noted.note_context(tenant_id, "s", "a" * 64, contexts[1])
                 raise ConnectionError
-            return runtime.database.begin(tenant_id)
+            return runtime.database.begin(tenant_id, **options)
 
     noted = Injections(DownOnce())
     noted.note_context(acme.tenant_id, "s", "a" * 64, contexts[0])

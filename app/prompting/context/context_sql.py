@@ -7,8 +7,6 @@ and never from the length of the session.
 
 from typing import Final
 
-from sqlalchemy import text
-
 from app.conversation.messages.window_sql import recount, tail_rows, waiting_calls
 from app.conversation.sessions.jobs import COMPACT
 from app.conversation.sessions.policy import CARRIED_SHARE
@@ -112,63 +110,58 @@ of tools are read.
 
 # What was shown before is written again after a while only: a conversation shows much the same
 # memories at every turn. Ended sessions and memories may be gone by now.
-NOTE_SHOWN: Final = text(
-    """
-    INSERT INTO context_injections AS known (tenant_id, session_id, memory_id, first_at, last_at)
-    SELECT :tenant_id, shown.session_id, shown.memory_id, shown.at, shown.at
-    FROM unnest(CAST(:sessions AS text[]), CAST(:memories AS text[]),
-        CAST(:times AS timestamptz[])) AS shown(session_id, memory_id, at)
-    JOIN sessions ON sessions.tenant_id = :tenant_id
-        AND sessions.session_id = shown.session_id
-    JOIN memories ON memories.tenant_id = :tenant_id
-        AND memories.memory_id = shown.memory_id AND memories.status <> 'deleted'
-    ORDER BY shown.session_id, shown.memory_id
-    ON CONFLICT (tenant_id, session_id, memory_id) DO UPDATE SET last_at = excluded.last_at
-    WHERE known.last_at < excluded.last_at - interval '1 hour'
-    """
-)
-"""Notes which memories a context shows in which session."""
+NOTE_SHOWN: Final = """
+INSERT INTO context_injections AS known (tenant_id, session_id, memory_id, first_at, last_at)
+SELECT $1, shown.session_id, shown.memory_id, shown.at, shown.at
+FROM unnest(CAST($2 AS text[]), CAST($3 AS text[]), CAST($4 AS timestamptz[]))
+    AS shown(session_id, memory_id, at)
+JOIN sessions ON sessions.tenant_id = $1 AND sessions.session_id = shown.session_id
+JOIN memories ON memories.tenant_id = $1
+    AND memories.memory_id = shown.memory_id AND memories.status <> 'deleted'
+ORDER BY shown.session_id, shown.memory_id
+ON CONFLICT (tenant_id, session_id, memory_id) DO UPDATE SET last_at = excluded.last_at
+WHERE known.last_at < excluded.last_at - interval '1 hour'
+"""
+"""Notes which memories a context shows in which session: `$2` the sessions, `$3` the memories, `$4`
+when, of the tenant `$1`.
+"""
 
 _CONTEXTS: Final = """
-    jsonb_to_recordset(CAST(:contexts AS jsonb)) AS shown(
+    jsonb_to_recordset(CAST(CAST($2 AS text) AS jsonb)) AS shown(
         session_id text, content_sha256 text, memory_ids text[], passage_ids text[],
         message_ids text[], tokens int8, memory_tokens int8, beside_tokens int8, at timestamptz,
         first_at timestamptz
     )
 """
 
-NOTE_CONTEXTS: Final = text(
-    f"""
+# A session that is being changed is passed over: its next context says it again.
+NOTE_CONTEXTS: Final = f"""
+WITH noted AS (
     INSERT INTO injected_contexts AS known (tenant_id, session_id, content_sha256, memory_ids,
         passage_ids, message_ids, tokens, memory_tokens, first_at, last_at)
-    SELECT :tenant_id, shown.session_id, shown.content_sha256, shown.memory_ids,
+    SELECT $1, shown.session_id, shown.content_sha256, shown.memory_ids,
         shown.passage_ids, shown.message_ids, shown.tokens, shown.memory_tokens,
         coalesce(shown.first_at, shown.at), shown.at
     FROM {_CONTEXTS}
-    JOIN sessions ON sessions.tenant_id = :tenant_id AND sessions.session_id = shown.session_id
+    JOIN sessions ON sessions.tenant_id = $1 AND sessions.session_id = shown.session_id
     ORDER BY shown.session_id, shown.content_sha256
     ON CONFLICT (tenant_id, session_id, content_sha256) DO UPDATE SET last_at = excluded.last_at
     WHERE known.last_at < excluded.last_at
-    """
 )
-"""Notes which contents contexts had, and what was put into them."""
-
-# A session that is being changed is passed over: its next context says it again.
-NOTE_SENT: Final = text(
-    f"""
-    UPDATE sessions SET beside_tokens = sent.beside_tokens, memory_tokens = sent.memory_tokens
-    FROM (
-        SELECT known.session_id, last.beside_tokens, last.memory_tokens
-        FROM sessions AS known
-        JOIN (
-            SELECT DISTINCT ON (shown.session_id) shown.*
-            FROM {_CONTEXTS} ORDER BY shown.session_id, shown.at DESC
-        ) AS last ON last.session_id = known.session_id
-        WHERE known.tenant_id = :tenant_id AND (known.beside_tokens, known.memory_tokens)
-            IS DISTINCT FROM (last.beside_tokens, last.memory_tokens)
-        ORDER BY known.session_id FOR NO KEY UPDATE OF known SKIP LOCKED
-    ) AS sent
-    WHERE sessions.tenant_id = :tenant_id AND sessions.session_id = sent.session_id
-    """
-)
-"""Notes what the last context of each session had besides messages and summaries."""
+UPDATE sessions SET beside_tokens = sent.beside_tokens, memory_tokens = sent.memory_tokens
+FROM (
+    SELECT known.session_id, last.beside_tokens, last.memory_tokens
+    FROM sessions AS known
+    JOIN (
+        SELECT DISTINCT ON (shown.session_id) shown.*
+        FROM {_CONTEXTS} ORDER BY shown.session_id, shown.at DESC
+    ) AS last ON last.session_id = known.session_id
+    WHERE known.tenant_id = $1 AND (known.beside_tokens, known.memory_tokens)
+        IS DISTINCT FROM (last.beside_tokens, last.memory_tokens)
+    ORDER BY known.session_id FOR NO KEY UPDATE OF known SKIP LOCKED
+) AS sent
+WHERE sessions.tenant_id = $1 AND sessions.session_id = sent.session_id
+"""
+"""Notes which contents contexts had, what was put into them, and what the last context of each
+session had besides messages and summaries: `$2` the contexts as JSON, of the tenant `$1`.
+"""

@@ -14,9 +14,9 @@ from typing import Any, Final, Generic, TypeVar
 
 from pydantic_core import to_json
 
-from app.platform.database.engine import Database
+from app.platform.database.engine import Database, driver_of
 from app.platform.observability.metrics import INJECTIONS_DROPPED
-from app.prompting.context.context_sql import NOTE_CONTEXTS, NOTE_SENT, NOTE_SHOWN
+from app.prompting.context.context_sql import NOTE_CONTEXTS, NOTE_SHOWN
 
 ROWS_PER_FLUSH: Final = 1_000
 
@@ -109,16 +109,9 @@ class Injections:
         await self._contexts.flush(until)
 
     async def _write_memories(self, tenant_id: str, batch: Mapping[_Pair, datetime]) -> None:
-        async with self._database.begin(tenant_id) as db:
-            await db.execute(
-                NOTE_SHOWN,
-                {
-                    "tenant_id": tenant_id,
-                    "sessions": [session_id for session_id, _ in batch],
-                    "memories": [memory_id for _, memory_id in batch],
-                    "times": list(batch.values()),
-                },
-            )
+        sessions = [session_id for session_id, _ in batch]
+        memories = [memory_id for _, memory_id in batch]
+        await self._send(tenant_id, NOTE_SHOWN, sessions, memories, list(batch.values()))
 
     async def _write_contexts(self, tenant_id: str, batch: Mapping[_Pair, ShownContext]) -> None:
         rows: list[dict[str, Any]] = [
@@ -126,10 +119,11 @@ class Injections:
             | {name: getattr(shown, name) for name in _SHOWN}
             for (session_id, content_sha256), shown in batch.items()
         ]
-        values = {"tenant_id": tenant_id, "contexts": to_json(rows).decode()}
-        async with self._database.begin(tenant_id) as db:
-            await db.execute(NOTE_CONTEXTS, values)
-            await db.execute(NOTE_SENT, values)
+        await self._send(tenant_id, NOTE_CONTEXTS, to_json(rows).decode())
+
+    async def _send(self, tenant_id: str, statement: str, *values: object) -> None:
+        async with self._database.begin(tenant_id, hot=True) as db:
+            await (await driver_of(db)).execute(statement, tenant_id, *values)
 
 
 class _Waiting(Generic[Noted]):
