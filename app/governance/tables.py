@@ -43,7 +43,7 @@ from app.prompting.checkpoints.models import (
     SaverValue,
     SaverWrite,
 )
-from app.prompting.compaction.models import SessionSummary
+from app.prompting.compaction.repository import SessionSummary
 from app.prompting.context.repository import InjectedContext
 from app.prompting.documents.models import AgentFolder, File, FileChunk, Folder, Passage
 

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 import asyncpg
 import pytest
 
-from app.platform.database.connections import Connections
+from app.platform.database.connections import DriverConnections
 from tests.support.patience import PATIENCE
 
 MOST = 2
@@ -23,18 +23,18 @@ async def pool(dsn: str) -> AsyncIterator[asyncpg.Pool]:
 
 
 @pytest.fixture
-async def connections(pool: asyncpg.Pool) -> AsyncIterator[Connections]:
-    connections = Connections(pool, acquire_seconds=PATIENCE)
+async def connections(pool: asyncpg.Pool) -> AsyncIterator[DriverConnections]:
+    connections = DriverConnections(pool, acquire_seconds=PATIENCE)
     yield connections
     await connections.close()
 
 
-async def test_last_used_connection_is_used_again(connections: Connections) -> None:
+async def test_last_used_connection_is_used_again(connections: DriverConnections) -> None:
     assert len({await connections.use(backend) for _ in range(3)}) == 1
 
 
 async def test_at_most_the_pool_is_used_at_once_and_all_are_served(
-    connections: Connections,
+    connections: DriverConnections,
 ) -> None:
     now = most = 0
     all_in_use = asyncio.Event()
@@ -56,7 +56,7 @@ async def test_at_most_the_pool_is_used_at_once_and_all_are_served(
 
 
 async def test_waiting_for_a_connection_ends(pool: asyncpg.Pool) -> None:
-    connections = Connections(pool, acquire_seconds=0.05)
+    connections = DriverConnections(pool, acquire_seconds=0.05)
     held, done = asyncio.Event(), asyncio.Event()
 
     async def hold(_connection: asyncpg.Connection) -> None:
@@ -85,7 +85,7 @@ async def asleep(dsn: str, pid: int) -> None:
 
 
 async def test_connection_of_a_failed_or_cancelled_query_works_again(
-    connections: Connections, dsn: str
+    connections: DriverConnections, dsn: str
 ) -> None:
     pid: asyncio.Future[int] = asyncio.get_running_loop().create_future()
 
@@ -105,7 +105,9 @@ async def test_connection_of_a_failed_or_cancelled_query_works_again(
             assert await connections.use(backend)
 
 
-async def test_connection_that_died_at_hand_is_replaced(connections: Connections, dsn: str) -> None:
+async def test_connection_that_died_at_hand_is_replaced(
+    connections: DriverConnections, dsn: str
+) -> None:
     killed = await connections.use(backend)
     other = await asyncpg.connect(dsn)
     try:
@@ -133,7 +135,7 @@ async def test_pool_closes_after_a_query_under_way(dsn: str) -> None:
 
     async with asyncio.timeout(PATIENCE):
         async with asyncpg.create_pool(dsn, min_size=1, max_size=MOST) as pool:
-            connections = Connections(pool, acquire_seconds=PATIENCE)
+            connections = DriverConnections(pool, acquire_seconds=PATIENCE)
             await connections.use(backend)
             under_way = asyncio.create_task(connections.use(query))
             await asked.wait()

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 from sqlalchemy import text
 
+from app.platform.database.connections import UnitSession
 from app.platform.database.engine import Database, driver_of, open_database
-from app.platform.database.unit_connections import UnitSession
 from tests.support.databases import served
 from tests.support.patience import PATIENCE
 

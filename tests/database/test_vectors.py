@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 from pgvector import SparseVector
 
-from app.platform.database.base import vector_text
+from app.platform.database.base import vector_bytes, vector_text
 from app.platform.database.engine import driver_of, open_database
-from app.platform.database.vectors import vector_bytes
 from tests.support.databases import served
 
 NUMBERS = [0.25, -1.5, 3.0]

@@ -18,8 +18,7 @@ from app.platform.database.roles import OWNER
 from app.platform.jobs.orders import Order
 from app.platform.jobs.repository import JobRepository
 from app.prompting.checkpoints.archive_service import CheckpointArchiving
-from app.prompting.compaction.models import SessionSummary
-from app.prompting.compaction.repository import SummaryRepository
+from app.prompting.compaction.repository import SessionSummary, SummaryRepository
 from app.prompting.context.injections import Injections, ShownContext
 from app.runtime import Runtime
 from tests.support.tenants import Caller, make_key, tenants

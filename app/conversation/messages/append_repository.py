@@ -23,9 +23,8 @@ from app.conversation.sessions.repository import Participants, SessionRepository
 from app.conversation.sessions.schemas import SessionNotFoundError
 from app.errors import DisabledError, IdTakenError
 from app.identity.tenants.access import Access
-from app.platform.database.base import new_id, vector_text
+from app.platform.database.base import new_id, vector_bytes, vector_text
 from app.platform.database.engine import driver_of
-from app.platform.database.vectors import vector_bytes
 from app.platform.jobs.models import LIVE
 from app.platform.jobs.ordering_sql import ORDER, POSTPONE, numbered_from, parameters_of
 from app.platform.jobs.orders import Order, Scheduled

@@ -17,7 +17,7 @@ from app.language.keyless.relations import relations_of
 from app.language.llm.profiler import (
     Derivation,
     DerivedValue,
-    KnownMemory,
+    ProfileMemory,
     ProfileRequest,
     Slot,
     SlotValue,
@@ -68,7 +68,7 @@ class _Reading:
         self.places = {memory.memory_id: self._places(memory, request) for memory in known}
         self.quoted: set[str] = set()
 
-    def _places(self, memory: KnownMemory, request: ProfileRequest) -> set[str]:
+    def _places(self, memory: ProfileMemory, request: ProfileRequest) -> set[str]:
         """The slots that a memory may be quoted in."""
         given = self.given[memory.memory_id]
         attribute = (memory.attribute or (given[0].name if given else "")).rpartition(".")[2]
@@ -94,16 +94,16 @@ class _Reading:
         return {name for name, fits in fitting.items() if fits}
 
 
-def _counts(memory: KnownMemory, request: ProfileRequest) -> bool:
+def _counts(memory: ProfileMemory, request: ProfileRequest) -> bool:
     """Whether it is about the user and holds now, or is an event to come."""
     state = memory.state(request.now)
     planned = state == "later" and memory.memory_type == "event"
     return not request.is_others(memory) and (state in {None, "overdue"} or planned)
 
 
-Filled = tuple[SlotValue, Sequence[KnownMemory]]
+Filled = tuple[SlotValue, Sequence[ProfileMemory]]
 Filler = Callable[[Slot, _Reading], Filled | None]
-Reader = Callable[[KnownMemory, _Reading], str | None]
+Reader = Callable[[ProfileMemory, _Reading], str | None]
 
 
 def _derived(request: ProfileRequest) -> list[DerivedValue]:
@@ -130,13 +130,13 @@ def _newest(read: Reader) -> Filler:
     return fill
 
 
-def _called(memory: KnownMemory, reading: _Reading) -> str | None:
+def _called(memory: ProfileMemory, reading: _Reading) -> str | None:
     """What the user is called; that may be wished, too."""
     given = reading.given[memory.memory_id]
     return next((each.value for each in given if each.name in _NAMES), None)
 
 
-def _does(memory: KnownMemory, reading: _Reading) -> str | None:
+def _does(memory: ProfileMemory, reading: _Reading) -> str | None:
     """What the user does for a living."""
     given = reading.given[memory.memory_id] if gives(memory.memory_type, "user.occupation") else ()
     return next((each.value for each in given if each.name == "user.occupation"), None)
@@ -145,7 +145,7 @@ def _does(memory: KnownMemory, reading: _Reading) -> str | None:
 def _wish(table: words.Choices) -> Reader:
     """The choice that a wish about answers names."""
 
-    def read(memory: KnownMemory, _: _Reading) -> str | None:
+    def read(memory: ProfileMemory, _: _Reading) -> str | None:
         said = memory.content
         if memory.memory_type not in _WISHES or not words.ANSWERS.search(said):
             return None
@@ -159,7 +159,7 @@ def _listed(read: Callable[[str], Iterable[str]]) -> Filler:
     """What memories name as they are, those of the newest memory first."""
 
     def fill(slot: Slot, reading: _Reading) -> Filled | None:
-        values: dict[str, KnownMemory] = {}
+        values: dict[str, ProfileMemory] = {}
         for memory in reading.known:
             if memory.memory_type not in {"goal", "event"} and not words.DENIED.search(
                 memory.content
@@ -212,10 +212,10 @@ def _quotes(most: int | None = None) -> Filler:
 
 
 def _quoted(
-    chosen: Iterable[KnownMemory], slot: Slot, reading: _Reading, most: int
+    chosen: Iterable[ProfileMemory], slot: Slot, reading: _Reading, most: int
 ) -> Filled | None:
     """The first that are quoted nowhere else; what does not fit whole is left out."""
-    kept: list[KnownMemory] = []
+    kept: list[ProfileMemory] = []
     for memory in chosen:
         if len(kept) < most and memory.memory_id not in reading.quoted:
             text = memory.cited if slot.kind == "list" else _text([*kept, memory])
@@ -227,7 +227,7 @@ def _quoted(
     return ([memory.cited for memory in kept] if slot.kind == "list" else _text(kept)), kept
 
 
-def _text(known: Sequence[KnownMemory]) -> str:
+def _text(known: Sequence[ProfileMemory]) -> str:
     """Sentences one after another; of somebody's own words it is said once whose they are.
 
     Before what goes by a date stands the day it was said: "3 May 2025: I moved last month."

@@ -9,7 +9,7 @@ from app.language.llm.model_entries import storable
 from app.language.llm.profiler import (
     Derivation,
     DerivedValue,
-    KnownMemory,
+    ProfileMemory,
     ProfileRequest,
     Slot,
     SlotValue,
@@ -201,7 +201,7 @@ def _rendered(request: ProfileRequest, ids: Mapping[str, str]) -> str:
     return "\n".join(lines)
 
 
-def _speaker(request: ProfileRequest, memory: KnownMemory) -> str | None:
+def _speaker(request: ProfileRequest, memory: ProfileMemory) -> str | None:
     own = request.subject == "user" and not request.is_others(memory)
     return "user" if memory.speaker is not None and own else memory.speaker
 

@@ -44,7 +44,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class KnownMemory:
+class ProfileMemory:
     """One memory, as far as a profile needs it.
 
     Args:
@@ -84,7 +84,7 @@ class KnownMemory:
         return self.content if self.speaker is None else f"{self.speaker}: {self.content}"
 
 
-def newest_day(known: Sequence[KnownMemory], now: datetime) -> date:
+def newest_day(known: Sequence[ProfileMemory], now: datetime) -> date:
     """The day on which the newest of the memories was said: what "now" is in a profile.
 
     Somebody may have said nothing for years, or their old conversations were imported. What
@@ -125,12 +125,12 @@ class ProfileRequest:
 
     subject: Subject
     slots: Sequence[Slot]
-    known: Sequence[KnownMemory]
+    known: Sequence[ProfileMemory]
     now: datetime
     current: Sequence[CurrentValue] = ()
     names: AbstractSet[str] = frozenset()
 
-    def is_others(self, memory: KnownMemory) -> bool:
+    def is_others(self, memory: ProfileMemory) -> bool:
         """Whether "I" in it is somebody else than the user whose profile this is."""
         if self.subject != "user" or memory.speaker is None or not self.names:
             return False

@@ -25,7 +25,7 @@ DEEPEST_ARGUMENTS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
-class ToolCall:
+class ClientToolCall:
     """A call, read from any of the forms; empty is what it does not say."""
 
     call_id: str
@@ -33,7 +33,7 @@ class ToolCall:
     arguments: Any
 
     @classmethod
-    def of(cls, call: Mapping[str, Any]) -> "ToolCall":
+    def of(cls, call: Mapping[str, Any]) -> "ClientToolCall":
         function = call.get("function")
         inside = function if isinstance(function, Mapping) else call
         given: Any = next((inside[key] for key in _ARGUMENTS if key in inside), {})

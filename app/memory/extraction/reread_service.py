@@ -69,7 +69,7 @@ class SessionReread:
 
 
 @dataclass(frozen=True, slots=True)
-class _Prepared:
+class _PreparedReread:
     request: RunRequest
     old: Sequence[Replaceable]
 
@@ -148,7 +148,7 @@ class RereadService:
     ) -> RereadRepository:
         return RereadRepository(db, Access(tenant_id), self._model.extractor.name, only_session)
 
-    async def _prepare(self, plan: RereadPlan, session: WaitingSession) -> _Prepared | None:
+    async def _prepare(self, plan: RereadPlan, session: WaitingSession) -> _PreparedReread | None:
         """What there is to read, and to replace.
 
         Raises:
@@ -176,7 +176,7 @@ class RereadService:
             ignored=frozenset(memory.memory_id for memory in replaced),
             kept=kept,
         )
-        return _Prepared(
+        return _PreparedReread(
             request, [memory for memory in replaced if memory.session_id == session.session_id]
         )
 
@@ -212,7 +212,7 @@ class RereadService:
         )
 
     def _hold(
-        self, plan: RereadPlan, session: WaitingSession, prepared: _Prepared
+        self, plan: RereadPlan, session: WaitingSession, prepared: _PreparedReread
     ) -> Callable[[AsyncSession], Awaitable[None]]:
         """Archives what is replaced, first in the transaction that stores the rest."""
 

@@ -25,7 +25,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from app.errors import VersionConflictError
 from app.identity.tenants.access import Access
-from app.language.llm.profiler import KnownMemory
+from app.language.llm.profiler import ProfileMemory
 from app.memory.memories.models import Memory
 from app.memory.memories.refreshes import Owner
 from app.memory.memories.repository import current, existing
@@ -317,7 +317,7 @@ class ProfileRepository:
             )
             .limit(MOST_KNOWN)
         )
-        return [ValueRow(KnownMemory(*row[:11]), row[11], row[12]) for row in rows]
+        return [ValueRow(ProfileMemory(*row[:11]), row[11], row[12]) for row in rows]
 
     async def evidence(self, memory_ids: Collection[str]) -> Mapping[str, Evidence]:
         """Those of the memories that a profile may still tell of, by id."""

@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
-from app.language.llm.profiler import CurrentValue, DerivedValue, KnownMemory, Slot, SlotValue
+from app.language.llm.profiler import CurrentValue, DerivedValue, ProfileMemory, Slot, SlotValue
 from app.language.text.normal_forms import normalise
 from app.language.text.pieces import sentence_ends, sentences
 from app.memory.profiles.models import ProfileValue
@@ -38,7 +38,7 @@ class ValueAuthor:
 class ValueRow:
     """A memory as a profiler sees it, its version, and when it last changed."""
 
-    known: KnownMemory
+    known: ProfileMemory
     version: int
     update_time: datetime
 
@@ -215,7 +215,7 @@ _BECAUSE: Final = re.compile(
 )
 
 
-def decisions_of(known: Sequence[KnownMemory]) -> tuple[list[dict[str, Any]], list[str]]:
+def decisions_of(known: Sequence[ProfileMemory]) -> tuple[list[dict[str, Any]], list[str]]:
     """Decisions, oldest first, and the memories they are: the newest of them when they are many.
 
     The reason is what the memory itself gives as one.
@@ -227,7 +227,7 @@ def decisions_of(known: Sequence[KnownMemory]) -> tuple[list[dict[str, Any]], li
     return [_decision(memory) for memory in decided], [memory.memory_id for memory in decided]
 
 
-def _decision(memory: KnownMemory) -> dict[str, Any]:
+def _decision(memory: ProfileMemory) -> dict[str, Any]:
     said, why = memory.content, None
     found = _BECAUSE.search(said)
     # A reason at the beginning would leave no decision.

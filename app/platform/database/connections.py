@@ -1,20 +1,34 @@
-"""The connections of a driver's pool, kept at hand between two uses.
+"""Connections that are kept at hand between two uses: of a driver's pool, and of units of work with
+the session that a unit has.
 
 The pool makes a task and a timer for each use, which cost the process more than sending a small
-statement. What was used without an error is taken again as it is; everything else goes through the
-pool, which waits for what was cancelled and replaces what is dead.
+statement; SQLAlchemy takes a task and a greenlet to give a connection out and to take it back, and
+most hot writes send their statements over the driver. What was used without an error is taken again
+as it is; everything else goes through the pool, which waits for what was cancelled and replaces
+what is dead. A unit's session is made when it is first used.
 """
+
+from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from dataclasses import dataclass
+from math import inf
+from time import monotonic
+from typing import Any, TypeVar
 
 import asyncpg
+import structlog
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncEngine, AsyncSession
+from typing_extensions import override
+
+from app.platform.database.failures import DatabaseUnavailableError
+from app.platform.database.transactions import roll_back
 
 R = TypeVar("R")
 
 
-class Connections:
+class DriverConnections:
     """Connections of one pool. Belongs to one event loop."""
 
     def __init__(self, pool: asyncpg.Pool, *, acquire_seconds: float) -> None:
@@ -81,3 +95,161 @@ class Connections:
                 continue
             await self._pool.release(connection)
         return await self._pool.acquire(timeout=self._acquire_seconds)
+
+
+log = structlog.get_logger()
+
+_OPENED_AT = "opened_at"
+
+
+class UnitSession(AsyncSession):
+    """A session in a transaction that is open already."""
+
+    def __init__(self, connection: AsyncConnection, driver: asyncpg.Connection) -> None:
+        self.driver = driver
+        self._connection = connection
+        self._info: dict[Any, Any] = {}
+
+    def __getattr__(self, name: str) -> Any:
+        """Be made now: what a session sets when it is made was asked for."""
+        if self.is_made or name.startswith("__"):
+            raise AttributeError(name)
+        super().__init__(self._connection, expire_on_commit=False)
+        return getattr(self, name)
+
+    @property
+    def is_made(self) -> bool:
+        """Whether anybody has used it."""
+        return "sync_session" in vars(self)
+
+    @property
+    @override
+    def info(self) -> dict[Any, Any]:
+        return self._info
+
+    @property
+    def is_changed(self) -> bool:
+        """Whether it has changes that were not sent."""
+        return self.is_made and bool(self.new or self.dirty or self.deleted)
+
+    async def end(self) -> None:
+        """Let go of the connection, which goes on to be used."""
+        if not self.is_made:
+            return
+        # One that sent nothing has nothing to end, and closing takes a task and a greenlet.
+        if self.in_transaction():
+            await asyncio.shield(self.close())
+        else:
+            self.sync_session.close()
+
+
+@dataclass(frozen=True, slots=True)
+class UnitConnection:
+    """A connection, and the driver's beneath it."""
+
+    connection: AsyncConnection
+    driver: asyncpg.Connection
+    opened_at: float
+
+    def session(self) -> UnitSession:
+        """A session for the open transaction."""
+        return UnitSession(self.connection, self.driver)
+
+
+class UnitConnections:
+    """The connections of an engine. Belongs to one event loop."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self.engine = engine
+        self._at_hand: list[UnitConnection] = []
+        self._waiting = 0
+        self._renewed_at = -inf
+        self._closed = False
+
+    def renew(self) -> None:
+        """Use none again that is open now."""
+        self._renewed_at = monotonic()
+
+    async def take(self, opening: str) -> UnitConnection:
+        """A connection in an open transaction; those that died are replaced.
+
+        Args:
+            opening: what opens the transaction.
+
+        Raises DatabaseUnavailableError.
+        """
+        for _ in range(self.engine.pool.size() + 1):  # type: ignore[attr-defined]  # a queue
+            taken = self._at_hand.pop() if self._at_hand else await self._opened()
+            driver = taken.driver
+            try:
+                if not driver.is_closed() and taken.opened_at > self._renewed_at:
+                    await driver.execute(opening)
+                    return taken
+            except TimeoutError:
+                # The connection is alive: another would be as slow.
+                await _discard(taken.connection)
+                raise
+            except (
+                asyncpg.PostgresConnectionError,
+                asyncpg.InterfaceError,
+                # The driver was just being told that the server had cut the connection.
+                asyncpg.InternalClientError,
+                OSError,
+            ):
+                log.info("database_connection_replaced")
+            except (asyncpg.PostgresError, asyncio.CancelledError):
+                # A lock waited for in vain, or a caller that has gone: it is as good as before.
+                await asyncio.shield(roll_back(driver))
+                await self._keep(taken)
+                raise
+            except BaseException:
+                await _discard(taken.connection)
+                raise
+            await _discard(taken.connection)
+        raise DatabaseUnavailableError
+
+    async def give_back(self, taken: UnitConnection, db: UnitSession) -> None:
+        """Take a connection back whose transaction and session end here."""
+        try:
+            await db.end()
+        finally:
+            await self._keep(taken)
+
+    async def _keep(self, taken: UnitConnection) -> None:
+        if self._waiting or self._closed or taken.connection.invalidated:
+            # Whoever waits does so for the engine's pool.
+            await asyncio.shield(taken.connection.close())
+        else:
+            self._at_hand.append(taken)
+
+    async def close(self) -> None:
+        """Give all back to the engine; those in use follow after their units."""
+        self._closed = True
+        while self._at_hand:
+            await self._at_hand.pop().connection.close()
+
+    async def _opened(self) -> UnitConnection:
+        """One from the engine, which opens it or waits for one.
+
+        Raises InterfaceError.
+        """
+        self._waiting += 1
+        try:
+            connection = await self.engine.connect()
+        finally:
+            self._waiting -= 1
+        try:
+            driver = (await connection.get_raw_connection()).driver_connection
+            if driver is None:
+                raise asyncpg.InterfaceError("connection is closed")
+            info = connection.sync_connection.info  # type: ignore[union-attr]  # it is open
+            return UnitConnection(connection, driver, info.setdefault(_OPENED_AT, monotonic()))
+        except BaseException:
+            await _discard(connection)
+            raise
+
+
+async def _discard(connection: AsyncConnection) -> None:
+    """Close it for good: the pool opens another in its place."""
+    await connection.invalidate()
+    await connection.close()

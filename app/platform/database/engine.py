@@ -23,7 +23,8 @@ from pydantic_core import from_json
 from sqlalchemy.ext.asyncio import AsyncEngine, AsyncSession, create_async_engine
 
 from app.errors import DomainError
-from app.platform.database.connections import Connections
+from app.platform.database.base import send_in_binary
+from app.platform.database.connections import DriverConnections, UnitConnections, UnitSession
 from app.platform.database.failures import (
     DatabaseReadOnlyError,
     DatabaseUnavailableError,
@@ -44,8 +45,6 @@ from app.platform.database.transactions import (
     roll_back,
 )
 from app.platform.database.turns import MOST_WAITING, PoolTurns, turns_of
-from app.platform.database.unit_connections import UnitConnections, UnitSession
-from app.platform.database.vectors import send_in_binary
 from app.platform.observability.spans import tracing
 from app.settings import DISPATCH_POOL_SIZE
 
@@ -107,8 +106,8 @@ class Database:
     def __init__(
         self,
         units: UnitConnections,
-        reads: Connections,
-        dispatch: Connections,
+        reads: DriverConnections,
+        dispatch: DriverConnections,
         *,
         read_in_transactions: bool,
         turns: PoolTurns,
@@ -210,7 +209,7 @@ class Database:
 
     async def _run(
         self,
-        connections: Connections,
+        connections: DriverConnections,
         query: Query,
         *,
         tries: int = 2,
@@ -343,7 +342,7 @@ async def open_database(
         ):
             units = UnitConnections(engine)
             kept = [
-                Connections(each, acquire_seconds=statement_timeout_seconds)
+                DriverConnections(each, acquire_seconds=statement_timeout_seconds)
                 for each in (reads, dispatch)
             ]
             try:

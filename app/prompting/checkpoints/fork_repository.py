@@ -18,7 +18,7 @@ from app.conversation.messages.models import WAITING, Message
 from app.conversation.messages.schemas import call_ids
 from app.conversation.sessions.models import Session
 from app.identity.tenants.access import Access
-from app.prompting.compaction.models import SessionSummary
+from app.prompting.compaction.repository import SessionSummary
 
 
 def _with_aside(statement: str) -> TextClause:

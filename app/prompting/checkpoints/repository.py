@@ -42,7 +42,7 @@ from app.platform.database.base import after, new_id
 from app.platform.database.engine import driver_of
 from app.prompting.checkpoints.errors import CheckpointNotFoundError, CheckpointParentNotFoundError
 from app.prompting.checkpoints.models import Checkpoint, CheckpointArchive
-from app.prompting.compaction.models import SessionSummary
+from app.prompting.compaction.repository import SessionSummary
 
 LISTED: Final = 100
 """Most waiting calls that a checkpoint lists, as many as a request may give."""

@@ -40,8 +40,7 @@ from app.platform.jobs.repository import JobRepository
 from app.platform.outbox.models import Event
 from app.platform.outbox.repository import OutboxRepository
 from app.prompting.compaction.eviction import CompactionOptions, Eviction, SummaryLimits, planned
-from app.prompting.compaction.models import SessionSummary
-from app.prompting.compaction.repository import SummaryRepository
+from app.prompting.compaction.repository import SessionSummary, SummaryRepository
 from app.prompting.compaction.schemas import WhyNot
 from app.prompting.compaction.summary_writer import SummaryWriter, WrittenSummary, lines_of
 

@@ -21,8 +21,7 @@ from app.prompting.compaction.compactor import (
     Compactor,
 )
 from app.prompting.compaction.eviction import CompactionOptions
-from app.prompting.compaction.models import SessionSummary
-from app.prompting.compaction.repository import SummaryRepository
+from app.prompting.compaction.repository import SessionSummary, SummaryRepository
 from app.prompting.compaction.schemas import (
     CompactAnswer,
     CompactRequest,

@@ -14,10 +14,10 @@ from app.language.llm.content_parts import text_with_placeholders
 from app.language.llm.model_catalogue import SummariserCatalogue
 from app.language.llm.summariser import Speaker, Summariser, SummaryLine, SummaryRequest
 from app.language.llm.tokens import TokenCounter
-from app.language.llm.tool_call import ToolCall, arguments_text
+from app.language.llm.tool_call import ClientToolCall, arguments_text
 from app.platform.database.base import new_id
 from app.prompting.compaction.eviction import CompactionOptions, Eviction, SummaryLimits, next_merge
-from app.prompting.compaction.models import SessionSummary
+from app.prompting.compaction.repository import READ, SessionSummary
 
 MERGED_REASON = "fold"
 """Reason of a summary of summaries."""
@@ -148,9 +148,6 @@ def chosen_summariser(
     return catalogue.default if handle is None else catalogue.resolve(handle)
 
 
-READ: Final = 8_000
-"""Code points of a message that a summariser is shown."""
-
 LONGEST_VALUE: Final = 40
 LONGEST_ARGUMENTS: Final = 120
 """Code points of one argument of a call, and of all of them."""
@@ -161,7 +158,7 @@ def lines_of(rows: Iterable[Mapping[str, Any]]) -> list[SummaryLine]:
     names: dict[str, str] = {}
     lines = []
     for row in rows:
-        calls = [ToolCall.of(call) for call in row["tool_calls"] or ()]
+        calls = [ClientToolCall.of(call) for call in row["tool_calls"] or ()]
         names |= {call.call_id: _name(call) for call in calls if call.call_id}
         lines.append(
             SummaryLine(
@@ -181,11 +178,11 @@ def _speaker(role: str) -> Speaker:
     return cast("Speaker", role)
 
 
-def _name(call: ToolCall) -> str:
+def _name(call: ClientToolCall) -> str:
     return call.name or "tool"
 
 
-def _arguments(call: ToolCall) -> str:
+def _arguments(call: ClientToolCall) -> str:
     """The arguments of a call in brackets, long ones cut; nothing where there are none."""
     given = call.arguments
     if isinstance(given, str):

@@ -7,7 +7,7 @@ from app.conversation.messages.message_forms import Spoken
 from app.conversation.messages.window_trim import SPEAKERS
 from app.language.llm.content_parts import text_with_placeholders
 from app.language.llm.tokens import TokenCounter, message_tokens
-from app.language.llm.tool_call import ToolCall
+from app.language.llm.tool_call import ClientToolCall
 from app.language.text.prompt_text import escape_line
 from app.prompting.context.part_dialects import anthropic_parts, openai_parts
 
@@ -42,7 +42,7 @@ def _openai(message: Spoken) -> dict[str, Any]:
                 "type": "function",
                 "function": {"name": call.name, "arguments": call.text},
             }
-            for call in map(ToolCall.of, message.tool_calls)
+            for call in map(ClientToolCall.of, message.tool_calls)
         ]
     if message.tool_call_id is not None:
         shown["tool_call_id"] = message.tool_call_id
@@ -51,7 +51,7 @@ def _openai(message: Spoken) -> dict[str, Any]:
 
 def _parts(message: Spoken) -> list[Mapping[str, Any]]:
     """Its parts, without the calls that stand among them too."""
-    calls = {call.call_id for call in map(ToolCall.of, message.tool_calls or ())}
+    calls = {call.call_id for call in map(ClientToolCall.of, message.tool_calls or ())}
     return [
         part
         for part in message.content_parts or ()
@@ -97,7 +97,7 @@ def _anthropic(message: Spoken) -> list[dict[str, Any]]:
     if message.role == "tool":
         result: dict[str, Any] = {"type": "tool_result", "tool_use_id": message.tool_call_id}
         return [result | ({"content": blocks} if blocks else {})]
-    for call in map(ToolCall.of, message.tool_calls or ()):
+    for call in map(ClientToolCall.of, message.tool_calls or ()):
         blocks.append(
             {"type": "tool_use", "id": call.call_id, "name": call.name, "input": call.document}
         )
@@ -120,7 +120,7 @@ def _plain(message: Spoken) -> Iterable[str]:
     named = f" ({escape_line(message.name)})" if message.name else ""
     if said:
         yield f"{message.role}{named}: {escape_line(said)}"
-    for call in map(ToolCall.of, message.tool_calls or ()):
+    for call in map(ClientToolCall.of, message.tool_calls or ()):
         yield f"{message.role} calls {escape_line(call.name)}: {escape_line(call.text)}"
 
 
@@ -162,7 +162,7 @@ def answered(messages: Sequence[Spoken]) -> list[Spoken]:
         if message.role == "tool":
             continue
         shown.append(message)
-        for call in map(ToolCall.of, message.tool_calls or ()):
+        for call in map(ClientToolCall.of, message.tool_calls or ()):
             results = waiting.get(call.call_id)
             if results:
                 shown.append(results.pop())

@@ -35,7 +35,7 @@ MISSES: Final = 20
 
 
 @dataclass(slots=True)
-class ShownMessage:
+class ShownExcerpt:
     """A message on its line.
 
     Args:
@@ -55,7 +55,7 @@ class ChosenExcerpts:
     """The block, and the messages in it, in its order."""
 
     section: Section = NOTHING
-    shown: Sequence[ShownMessage] = field(default_factory=list)
+    shown: Sequence[ShownExcerpt] = field(default_factory=list)
     dropped: int = 0
     """Messages that were found and have no piece in it."""
     limited: bool = False
@@ -89,8 +89,8 @@ class ExcerptLines:
 
         """
         left = budget - self._frame
-        shown: dict[str, ShownMessage] = {}
-        places: dict[tuple[str, int], ShownMessage] = {}
+        shown: dict[str, ShownExcerpt] = {}
+        places: dict[tuple[str, int], ShownExcerpt] = {}
         heads: set[str] = set()
         misses = 0
         for piece in self._found.pieces:
@@ -119,20 +119,20 @@ class ExcerptLines:
             if reply is not None:
                 reply.tokens -= saved
             if known is None:
-                known = ShownMessage(message, piece, numbers, tokens)
+                known = ShownExcerpt(message, piece, numbers, tokens)
                 shown[message.message_id] = places[session_id, number] = known
             known.numbers, known.tokens = numbers, tokens
         dropped = self._messages - len(shown)
         return self._laid_out(list(shown.values()), dropped, limited=len(shown) == limit)
 
-    def _saved(self, reply: ShownMessage | None) -> int:
+    def _saved(self, reply: ShownExcerpt | None) -> int:
         """Tokens that a reply no longer takes where what it was asked has a line."""
         if reply is None:
             return 0
         return reply.tokens - self._line(reply.message, reply.numbers, alone=False)[1]
 
     def _laid_out(
-        self, shown: list[ShownMessage], dropped: int, *, limited: bool
+        self, shown: list[ShownExcerpt], dropped: int, *, limited: bool
     ) -> ChosenExcerpts:
         if not shown:
             return ChosenExcerpts(dropped=dropped, limited=limited)
@@ -228,7 +228,7 @@ def _cut(request: str) -> str:
     return f"{text} {ELLIPSIS}" if cut and not text.endswith(ELLIPSIS) else text
 
 
-def used_excerpt(shown: ShownMessage, *, explain: bool) -> dict[str, Any]:
+def used_excerpt(shown: ShownExcerpt, *, explain: bool) -> dict[str, Any]:
     """The fields of `schemas.UsedExcerpt`, `explain` only on request."""
     message, best = shown.message, shown.best
     used: dict[str, Any] = {

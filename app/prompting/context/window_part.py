@@ -11,7 +11,7 @@ from typing import Any, Final
 from app.conversation.messages.message_forms import MessageForms, ShownMessage, Spoken
 from app.conversation.messages.window_trim import MessageRange, Pick, Trimmed, trim
 from app.language.llm.tokens import TokenCounter
-from app.language.llm.tool_call import ToolCall
+from app.language.llm.tool_call import ClientToolCall
 from app.prompting.context.assembly import SEPARATOR, Piece, Section, block_text
 from app.prompting.context.scene import SceneConversation
 from app.prompting.context.schemas import ClearToolResults, LeftOut
@@ -183,7 +183,7 @@ def cleared(
 def _names_of_calls(conversation: SceneConversation) -> dict[str, str]:
     """Names of tools by the id of their call; of two calls with the same id the later counts."""
     calls = (
-        ToolCall.of(call)
+        ClientToolCall.of(call)
         for message in conversation.window.messages
         for call in conversation.spoken[message.message_id].tool_calls or ()
     )

@@ -15,7 +15,7 @@ from app.conversation.messages.capture import said_text
 from app.conversation.messages.schemas import MessageRead
 from app.language.llm.content_parts import placeholders, text_with_placeholders
 from app.language.llm.tokens import TokenCounter
-from app.language.llm.tool_call import ToolCall
+from app.language.llm.tool_call import ClientToolCall
 from app.language.text.prompt_text import escape_line, escape_lines, time_ago
 from app.memory.memories.prompt_lines import HEADER, statement
 from app.memory.memories.schemas import Outcome
@@ -102,7 +102,7 @@ def message_text_result(
     """What a message says from `offset` on, its calls of tools included: as much of it as the
     budget holds, its lines kept, and where to read on.
     """
-    calls = [ToolCall.of(call) for call in found.tool_calls or ()]
+    calls = [ClientToolCall.of(call) for call in found.tool_calls or ()]
     # The text first, as it is: the offsets of whoever cut it are in it.
     said = [said_text(found.content, found.content_parts), *placeholders(found.content_parts)]
     whole = "\n".join(filter(None, [*said, *(f"calls {call.name}: {call.text}" for call in calls)]))

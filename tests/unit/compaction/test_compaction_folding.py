@@ -19,7 +19,7 @@ from app.prompting.compaction.eviction import (
     SummaryLimits,
     eviction_of,
 )
-from app.prompting.compaction.models import SessionSummary
+from app.prompting.compaction.repository import SessionSummary
 from app.prompting.compaction.summary_writer import SummaryWriter
 
 NOW = datetime(2026, 11, 26, tzinfo=UTC)

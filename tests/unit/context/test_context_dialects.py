@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.language.llm.tool_call import ToolCall
+from app.language.llm.tool_call import ClientToolCall
 from app.prompting.context.dialects import (
     NO_RESULT,
     Spoken,
@@ -49,7 +49,7 @@ def called(call_id: str) -> dict:
 
 @pytest.mark.parametrize("call", CALLS, ids=["openai", "langchain", "anthropic"])
 def test_a_call_reads_the_same_whoever_made_it(call) -> None:
-    read = ToolCall.of(call)
+    read = ClientToolCall.of(call)
 
     assert (read.call_id, read.name, read.document) == ("c1", "weather", {"city": "波恩"})
     assert json.loads(read.text) == {"city": "波恩"}
@@ -67,7 +67,7 @@ def test_a_call_reads_the_same_whoever_made_it(call) -> None:
 def test_arguments_that_are_no_object_become_one(arguments, document) -> None:
     call = {"id": "c1", "function": {"name": "f", "arguments": arguments}}
 
-    assert ToolCall.of(call).document == document
+    assert ClientToolCall.of(call).document == document
 
 
 @pytest.mark.parametrize("call", CALLS, ids=["openai", "langchain", "anthropic"])

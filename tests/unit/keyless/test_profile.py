@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.language.keyless.profile import EARLIER, RECENT, RulesProfiler
-from app.language.llm.profiler import KnownMemory, ProfileRequest, Slot, SlotValue
+from app.language.llm.profiler import ProfileMemory, ProfileRequest, Slot, SlotValue
 from app.memory.profiles.slots import PROJECT_SLOTS, USER_SLOTS
 
 NOW = datetime(2026, 11, 24, 12, tzinfo=UTC)
@@ -21,21 +21,23 @@ def memory(
     days: float = 1,
     own: str | None = "ana",
     attribute: str | None = None,
-) -> KnownMemory:
+) -> ProfileMemory:
     """In the words of `own`; in the third person without."""
     since = NOW - timedelta(days=days)
     said_at = None if own is None else since
-    return KnownMemory(f"mem_{number}", content, memory_type, attribute, 0.9, since, own, said_at)
+    return ProfileMemory(f"mem_{number}", content, memory_type, attribute, 0.9, since, own, said_at)
 
 
 async def derived(
-    *known: KnownMemory, slots: tuple[Slot, ...] = USER_SLOTS
+    *known: ProfileMemory, slots: tuple[Slot, ...] = USER_SLOTS
 ) -> dict[str, tuple[SlotValue, tuple[str, ...]]]:
     found = await RulesProfiler().derive(ProfileRequest("user", slots, known, NOW))
     return {one.slot: (one.value, one.memory_ids) for one in found.values}
 
 
-async def values(*known: KnownMemory, slots: tuple[Slot, ...] = USER_SLOTS) -> dict[str, SlotValue]:
+async def values(
+    *known: ProfileMemory, slots: tuple[Slot, ...] = USER_SLOTS
+) -> dict[str, SlotValue]:
     return {name: value for name, (value, _) in (await derived(*known, slots=slots)).items()}
 
 

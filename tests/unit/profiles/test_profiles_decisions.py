@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.language.llm.profiler import KnownMemory
+from app.language.llm.profiler import ProfileMemory
 from app.memory.profiles.value_changes import decisions_of
 
 TIME = datetime(2026, 5, 3, tzinfo=UTC)
@@ -23,7 +23,7 @@ TIME = datetime(2026, 5, 3, tzinfo=UTC)
 def test_decision_names_whose_own_words_it_is(
     content: str, speaker: str | None, decision: str, reason: str | None
 ) -> None:
-    known = KnownMemory("mem_1", content, "decision", None, 0.9, TIME, speaker, TIME)
+    known = ProfileMemory("mem_1", content, "decision", None, 0.9, TIME, speaker, TIME)
 
     assert decisions_of([known]) == (
         [{"decision": decision, "reason": reason, "time": TIME.isoformat()}], ["mem_1"],

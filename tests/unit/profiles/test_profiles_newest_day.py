@@ -4,14 +4,14 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from app.language.llm.profiler import KnownMemory, newest_day
+from app.language.llm.profiler import ProfileMemory, newest_day
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
 OLD = datetime(2024, 4, 2, 9, tzinfo=UTC)
 
 
-def memory(since: datetime, **members: datetime | None) -> KnownMemory:
-    return KnownMemory("mem_1", "The user sings.", "fact", None, 0.9, since, **members)
+def memory(since: datetime, **members: datetime | None) -> ProfileMemory:
+    return ProfileMemory("mem_1", "The user sings.", "fact", None, 0.9, since, **members)
 
 
 @pytest.mark.parametrize(
@@ -28,5 +28,5 @@ def memory(since: datetime, **members: datetime | None) -> KnownMemory:
         ([memory(OLD, said_at=NOW + timedelta(2))], NOW.date()),
     ],
 )
-def test_newest_statement_is_the_day_of_a_profile(known: list[KnownMemory], day: date) -> None:
+def test_newest_statement_is_the_day_of_a_profile(known: list[ProfileMemory], day: date) -> None:
     assert newest_day(known, NOW) == day
