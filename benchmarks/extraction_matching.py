@@ -37,6 +37,12 @@ def is_right(statement: str, quotes: Sequence[str]) -> bool:
     )
 
 
+def is_same(clause: str, other: str) -> bool:
+    """Whether two clauses of a message have four fifths of their words in common."""
+    one, two = tokens(clause), tokens(other)
+    return (one & two).total() >= COVERED * max(one.total(), two.total(), 1)
+
+
 def states(statement: str, fact: Expectation) -> bool:
     """Whether a statement has the words of a labelled fact, whatever their case."""
     content = normalise(statement)

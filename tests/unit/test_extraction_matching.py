@@ -8,7 +8,7 @@ import pytest
 
 from app.language.llm.extractor import MEMORY_TYPES
 from benchmarks.extraction_labels import HALVES, LANGUAGES, Expectation, path_of, read
-from benchmarks.extraction_matching import covers, is_right, states
+from benchmarks.extraction_matching import covers, is_right, is_same, states, tokens
 from benchmarks.keyless_training import TRAINING_SET
 from benchmarks.unseen_labels import LABELS, read_marked, referred
 
@@ -49,12 +49,18 @@ def test_statement_is_right_by_a_quote_it_covers_or_is_mostly_made_of():
     assert not is_right("a", [])
 
 
+def test_two_clauses_are_the_same_with_four_fifths_of_their_words():
+    assert is_same("I live in Rome.", "and I live in Rome")
+    assert not is_same("I live in Rome", "I live in Rome with my two small cats")
+    assert not is_same("I live in Rome with my two small cats", "I live in Rome")
+
+
 @pytest.mark.parametrize("path", TRAINING, ids=lambda path: path.stem)
-def test_facts_of_training_lines_are_quotes_and_no_line_occurs_twice(path):
+def test_right_clauses_of_training_lines_were_said_and_no_line_occurs_twice(path):
     rows = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
     for row in rows:
-        assert set(row) == {"text", "before", "facts"}
-        assert all(each["quote"] in row["text"] and each["quote"] for each in row["facts"])
+        assert set(row) == {"text", "before", "right"}
+        assert all(each.strip() and tokens(each) <= tokens(row["text"]) for each in row["right"])
     lines = Counter((row["before"], row["text"]) for row in rows)
     assert [line for line, times in lines.items() if times > 1] == []
 

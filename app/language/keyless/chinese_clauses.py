@@ -133,6 +133,7 @@ def chinese_clauses(text: str, before: str | None) -> list[Clause]:
     topic: Clause | None = None
     whom = NO_SUBJECT
     for place, sentence in enumerate(_SENTENCE.finditer(plain)):
+        aside = ""
         for spans in _units(sentence):
             shown = " … ".join(text[first:last].strip(_TRAILING) for first, last in spans)
             folded = simplify(shown)
@@ -149,7 +150,8 @@ def chinese_clauses(text: str, before: str | None) -> list[Clause]:
             cues |= {"led" if topic else "unresolved": 1.0} if points else {}
             lead = topic.text if topic and (points or _leans(folded, subject, whom)) else ""
             lead = lead if len(lead) <= LONGEST_LEAD else ""
-            clauses.append(Clause(shown, start, end, cues, lead))
+            clauses.append(Clause(shown, start, end, cues, lead, aside))
+            aside = f"{shown}，"
             if "mood_only" not in cues and not lead:
                 whom = whom if topic and subject == NO_SUBJECT else subject
                 topic = clauses[-1]

@@ -149,6 +149,9 @@ _CUES: Final = {
     "fiction": lazy_pattern("主角|[男女]主|人物|角色|故事|小说|[剧书]里|从前|设定|扮演|游戏里"),
     "general": lazy_pattern("人们|世界|社会|人类|所有人|每个人|历史|一种|据说|听说|有人|网上"),
     "quotation": lazy_pattern('[“"]'),
+    "that_one": lazy_pattern(
+        "[这那](?:[个种些样款次件只本条]|里|儿|边)(?!人|时候|月|周|星期|礼拜|学期|暑|寒)"
+    ),
 }
 _TOGETHER: Final = (
     *product(

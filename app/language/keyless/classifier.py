@@ -19,7 +19,7 @@ import numpy.typing as npt
 from app.language.keyless.clauses import Clause
 from app.language.text.lazy_pattern import lazy_pattern
 
-BUCKETS: Final = 1 << 14
+BUCKETS: Final = 1 << 15
 """Of hashed n-grams; 64 KB of numbers a language."""
 
 WEIGHTS: Final = Path(__file__).parent / "weights"
@@ -56,10 +56,14 @@ class Classifier:
 
 def buckets(text: str) -> list[int]:
     """The bucket of each n-gram, once each, in order."""
-    return sorted({crc32(each.encode()) % BUCKETS for each in _grams(text)})
+    return sorted({bucket(each) for each in grams(text)})
 
 
-def _grams(text: str) -> Iterator[str]:
+def bucket(gram: str) -> int:
+    return crc32(gram.encode()) % BUCKETS
+
+
+def grams(text: str) -> Iterator[str]:
     """Words and pairs of them, with every number as one; of Chinese also threes."""
     words = [
         "0" if each.isdigit() else each for each in _WORD.findall(text.lower().replace("’", "'"))
@@ -90,4 +94,4 @@ def load(path: Path) -> Classifier:
     with np.load(path, allow_pickle=False) as stored:
         names = [str(each) for each in stored["cue_names"]]
         cues = dict(zip(names, map(float, stored["cue_weights"]), strict=True))
-        return Classifier(float(stored["bias"]), cues, stored["grams"])
+        return Classifier(float(stored["bias"]), cues, stored["grams"].astype(np.float32))

@@ -29,6 +29,7 @@ class Clause:
         start, end: its place in the message.
         cues: named features that speak for or against it being worth remembering.
         lead: the sentence before it, where the clause cannot be understood without.
+        aside: the clause before it in its sentence, with the words that join the two.
 
     """
 
@@ -37,11 +38,12 @@ class Clause:
     end: int
     cues: Mapping[str, float]
     lead: str = ""
+    aside: str = ""
 
     @property
     def content(self) -> str:
         """What is stored: understandable alone."""
-        between = "。" if has_cjk(self.lead[-1:]) else " "
+        between = "。" if has_cjk(self.lead[-1:]) else "" if self.lead.endswith("，") else " "
         return f"{self.lead}{between}{self.text}" if self.lead else self.text
 
 

@@ -7,7 +7,7 @@ What remains is one clause for each "I …", "my …" and what hangs on it.
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
 
@@ -20,6 +20,9 @@ LONGEST_CLAUSE: Final = 500
 
 LONGEST_INTRODUCTION: Final = 60
 """Of characters, as in "While volunteering on Monday, I met …"."""
+
+LONGEST_JOINT: Final = 24
+"""Of characters that join two clauses: ", and since"."""
 
 _SENTENCE: Final = lazy_pattern(
     r"(?:[^.!?\n]|\.(?=[\w,;)])|(?<=\b[A-Z])\.|(?<=\b(?:Dr|Mr|Ms|St|vs|Jr|Sr))\."
@@ -101,9 +104,8 @@ _REQUEST: Final = lazy_pattern(
     r" (?:some |your |a bit of )?(?:help|advice|guidance|tips)|have (?:a|one|another|some"
     r"|two) (?:\w+ )?questions?"
     r"|could use (?:some )?(?:help|advice|tips)|can't (?:figure|tell|decide)|can try)\b"
-    r"|i(?:'d| would) (?:appreciate|be grateful|(?:also |really )*(?:like|love)(?: (?:if|some"
-    r"|any|your|the|it"
-    r"|to (?:know|hear|get|ask|see|use|understand|have a look)))?)\b"
+    r"|i(?:'d| would) (?:appreciate|be grateful|(?:also |really )*(?:like|love) (?:if|some|any|your"
+    r"|an?|the|it|to (?:know|hear|get|ask|see|use|understand|have a look)))\b"
     r"|thanks?\b|thank you\b|not sure\b|wondering\b|unsure\b|no idea\b)",
     re.IGNORECASE,
 )
@@ -132,7 +134,8 @@ _RULE: Final = lazy_pattern(
 _ASKED_TO_REMEMBER: Final = lazy_pattern(
     r"(?:please |can you |could you |just |also )*(?:remember|note|keep in mind|bear in mind"
     r"|don't forget(?!,)|make a note|take note)(?: down)?(?:(?: that(?! (?:time|day|night|one|guy"
-    r"|show|movie|trip|song)\b)|:|,)+\s*|\s+(?=(?:i|my|we|our)\b))|for the record,?\s+"
+    r"|show|movie|trip|song)\b)|:|,(?= (?:i|my|we|our)\b))+\s*"
+    r"|\s+(?=(?:i|my|we|our)\b))|for the record,?\s+"
     r"|just so you know,?\s+|for future reference,?\s+",
     re.IGNORECASE,
 )
@@ -201,6 +204,12 @@ class _Message:
                 runs.append((piece.start, piece.end))
         return " … ".join(filter(None, (self._trimmed(*each) for each in runs)))
 
+    def aside(self, clause: Clause, end: int) -> str:
+        """A clause and what stands between it and the next one, if nothing was cut out there."""
+        said = self.shown[clause.start : end].rstrip()
+        rest = said.removeprefix(clause.text)
+        return said if rest != said and len(rest) <= LONGEST_JOINT else f"{clause.text} …"
+
     def _trimmed(self, start: int, end: int) -> str:
         words = " ".join(self.shown[self.opening(start, end) : end].split())
         return _TRAILING.sub("", words.rstrip("?")).lstrip(" ,;:-–—")
@@ -241,13 +250,17 @@ def english_clauses(text: str, before: str | None) -> list[Clause]:
     told = ""
     for start, end in _sentences(message.said):
         units = _units(message, start, end)
+        last: Clause | None = None
         for number, unit in enumerate(units):
             clause = _clause(message, unit, "" if number else told, before or "")
             if clause:
+                if last:
+                    clause = replace(clause, aside=message.aside(last, clause.start))
                 clauses.append(clause)
-        last = message.words(units[-1]) if units else ""
-        if not (units and _PRONOUN.match(last)):
-            told = last if _TELLING.search(last) else ""
+            last = clause
+        words = message.words(units[-1]) if units else ""
+        if not (units and _PRONOUN.match(words)):
+            told = words if _TELLING.search(words) else ""
     return clauses
 
 
@@ -325,7 +338,9 @@ def _clause(message: _Message, unit: Sequence[_Piece], told: str, before: str) -
     if _PRONOUN.match(words) or _dangles(words):
         lead = told if len(told) <= LONGEST_LEAD else ""
         if lead:
-            cues.pop("not_the_speaker", None)
+            cues["led"] = 1.0
+            for each in ("not_the_speaker", "somebody"):
+                cues.pop(each, None)
         else:
             cues["dangling"] = 1.0
     if _ASKED_TO_REMEMBER.search(message.said, unit[0].start, start) or _FORGET.match(words):

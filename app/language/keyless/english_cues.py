@@ -55,7 +55,6 @@ _WORDS: Final = {
     ),
     "bug": "error exception bug fail fails undefined null crash crashes throws 404",
     "hoping": "hoping hope wish definitely",
-    "tried": "tried",
     "my": "my our mine",
 }
 # Cues of phrases, found in lower case anywhere.
@@ -81,12 +80,11 @@ _PHRASES: Final = {
         r"\b(?:i|i'm|we|we're|my \w+) (?:no longer|\w+n't .*any ?more"
         r"|not .*any ?more)\b"
     ),
-    "does_often": lazy_pattern(
-        r"^(?:i|we|my \w+) (?:usually |always |often )?\w+ .*\b(?:every|daily|on \w+days|once"
-        r"|twice)\b"
+    "puzzles": lazy_pattern(
+        r"\b(?:trying|try|want|need|have|struggling|how) to (?:understand|know|calculate|solve"
+        r"|debug|figure|verify|decide|determine|find|make sure|ensure|be sure|explain|write|ask"
+        r"|configure)\b"
     ),
-    "trying": lazy_pattern(r"\b(?:trying|try) to\b"),
-    "tried": lazy_pattern(r"\bbeen trying\b"),
     "hearsay": lazy_pattern(r"\b(?:i|i've|we've) (?:heard|read|seen|saw|came across)\b|\bsays\b"),
     "hoping": lazy_pattern(r"\bkeep (?:an eye|in mind)\b"),
     "like": lazy_pattern(r"\b(?:fan of|can't stand)\b"),
@@ -100,6 +98,24 @@ _PHRASES: Final = {
         r"\b(?:it|that|this|these|those|one|ones|them|more|so|too|to|in|for|of|all|same|there|here)"
         r"[.!]*$"
     ),
+    "this": lazy_pattern(
+        r"\b(?:this|that|these|those|such)(?: \w+)? (?!time|year|month|week|morning|summer|autumn"
+        r"|fall|winter|spring|i|i'm|i've|my|we|our|he|she|they|it|the|is|are|was|were|has|had)"
+        r"[a-z]+"
+    ),
+    "no_object": lazy_pattern(
+        r"\b(?:i|we)(?:'ve|'m| have| need to| had to| want to| also| just| already)*"
+        r" (?:\w+ed|\w+ing|decide|finish|start|submit|complete|go|pay)"
+        rf" (?:by|on|at|before|until|in|for) (?:{_MONTH}|{_DAY}|\d|then|the end)"
+        rf"|\ban?(?: {_MONTH}[ \d]+)? deadline(?! (?:of|for|to)\b)"
+    ),
+    "verbless": lazy_pattern(
+        r"^(?!.*(?:\b(?:is|are|was|were|be|been|has|have|had|do|does|did|will|would|can|could|got"
+        r"|went|came|said|told|made|took|wants?|likes?|loves?|hates?|lives?|works?|needs?)\b"
+        r"|'(?:s|m|re|ve|d|ll)\b|\w{2,}ed\b"
+        r"|\b(?:i|we|you|he|she|they|it|who|that) (?!and\b)[a-z]))"
+    ),
+    "somebody": lazy_pattern(r"\b(?:he|she|him|her|his|they|them|their)\b"),
     "mood": lazy_pattern(
         r"\b(?:i'?m|i am|we're|feel(?:ing)?)(?: (?:so|very|really|just|not|a bit|still|all|super))*"
         r" (?:hungry|tired|bored|busy|late|done|back|ready|fine|good|ok|okay|here|sick|starving"
@@ -114,13 +130,14 @@ _PHRASES: Final = {
     "hedge": lazy_pattern(r"\b(?:feel like|some day)\b"),
     "feeling": lazy_pattern(r"\b(?:having (?:some )?(?:trouble|issues)|can't wait)\b"),
     "praise": lazy_pattern(r"\b(?:makes sense|good (?:idea|point|luck))\b"),
-    "exercise": lazy_pattern(r"[=∩∪≈×√]|\bp\("),
+    "exercise": lazy_pattern(
+        r"[=∩∪≈×√]|\bp\(|\b(?:exercise|problem \d|role ?play|homework)|^(?:in this|dear|claim)\b"
+    ),
     "bug": lazy_pattern(r"\b(?:doesn't work|not working|stack ?trace)\b"),
     "asks_inside": lazy_pattern(
         r"\b(?:how to|whether|what to|if i should|help me|can you|could you|which one|wondering)\b"
         r"|\?"
     ),
-    "exclaims": lazy_pattern(r"!$"),
 }
 # Cues of the first words, in lower case.
 _OPENINGS: Final = {
@@ -144,7 +161,7 @@ _WRITTEN: Final = {
 }
 _FOR: Final = ("date", "when", "measure", "version", "name", "title", "my_person")
 _SPEAKER: Final = {"i", "my", "third", "standing_rule"}
-_WITH_CONCRETE: Final = ("plan", "opens_i")
+_WITH_CONCRETE: Final = ("opens_i",)
 _WORD: Final = lazy_pattern(r"[a-zà-ÿ]+(?:'[a-z]+)?|404|…")
 
 
@@ -175,8 +192,6 @@ def english_cues(words: str, before: str) -> dict[str, float]:
     cues["length"] = min(len(said), 40) / 10
     if len(said) <= 3:
         cues["short"] = 1.0
-    if len(said) > 40:
-        cues["long"] = 1.0
     if not cues.keys() & _SPEAKER:
         cues["not_the_speaker"] = 1.0
     if concrete:
