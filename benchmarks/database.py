@@ -20,6 +20,7 @@ from app.identity.tenants.service import TenantService
 from app.language.llm.wordllama_embedder import WordLlamaEmbedder
 from app.language.ranking.packing import INDEX_COLUMNS as WORDS
 from app.language.text.normal_forms import content_hash
+from app.memory.memories.quantisation import QuantisationService
 from app.memory.memories.searchable import row_terms
 from app.platform.database.base import new_id
 from app.platform.database.logins import ensure_serving_login
@@ -152,3 +153,12 @@ async def fill(cluster: Cluster, users: dict[str, int], seed: int = 7) -> int:
         return int(await connection.fetchval("SELECT pg_total_relation_size('memories')"))
     finally:
         await connection.close()
+
+
+async def encode(cluster: Cluster) -> None:
+    """Give large buckets their codes, as housekeeping does every hour."""
+    async with open_runtime(Settings(_env_file=None), cluster.dsn) as runtime:
+        await QuantisationService(runtime.database).run(TENANT)
+    owner = await asyncpg.connect(cluster.owner_dsn)
+    await owner.execute("VACUUM ANALYZE memories")
+    await owner.close()

@@ -30,11 +30,13 @@ from app.evaluation.dataset_file import read_dataset
 from app.evaluation.locomo import read_locomo
 from app.identity.tenants.access import Principal
 from app.language.llm.wordllama_embedder import WordLlamaEmbedder
+from app.memory.memories.bucket_index import BucketIndex
 from app.memory.memories.large_buckets import LargeBuckets
 from app.memory.memories.quantisation import QuantisationService
 from app.memory.memories.search_schemas import SearchRequest
 from app.memory.memories.search_service import SearchService
 from app.memory.memories.search_sql import SearchPlan
+from app.platform.database.joint_reads import HotReads
 from app.prompting.context.schemas import ContextRequest
 from app.prompting.context.service import ContextService
 from app.runtime import Runtime, open_runtime
@@ -58,18 +60,18 @@ class EveryRow(LargeBuckets):
     """No bucket is large."""
 
     @override
-    async def has(self, plan: SearchPlan) -> bool:
-        return False
+    async def indexes(self, plan: SearchPlan) -> Sequence[BucketIndex]:
+        return ()
 
 
 class Candidates(LargeBuckets):
-    """Every bucket is large; counts the searches of which candidates could not stand for it."""
+    """Every bucket with codes is large; counts the searches of which candidates could not stand
+    for it.
+    """
 
-    given_up = 0
-
-    @override
-    async def has(self, plan: SearchPlan) -> bool:
-        return True
+    def __init__(self, reads: HotReads) -> None:
+        super().__init__(reads, least=1)
+        self.given_up = 0
 
     @override
     def forget(self, plan: SearchPlan) -> None:

@@ -26,7 +26,7 @@ import asyncpg
 import psutil
 
 from benchmarks.corpus import questions, sentences
-from benchmarks.database import Cluster, add_users, fill, open_cluster
+from benchmarks.database import Cluster, add_users, encode, fill, open_cluster
 from benchmarks.processes import ROOT, Child, Measured, Server, child, fire, median, post, server
 from benchmarks.products_report import markdown
 from benchmarks.publishing import publish
@@ -228,6 +228,7 @@ class Bench:
         users = dict.fromkeys(SMALL, effort.small)
         users |= {"middle": effort.middle, "large": effort.large}
         await fill(self.cluster, users)
+        await encode(self.cluster)
         owner = await asyncpg.connect(self.cluster.owner_dsn)
         await add_users(owner, [f"writer{n}" for n in range(50)])
         await owner.close()

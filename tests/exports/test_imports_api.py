@@ -512,3 +512,24 @@ class TestEffect:
         assert ok(await stranger.get(path))["state"] == "completed"
         [passage] = await passages_of(stranger, folder_id, accepted["file"]["file_id"])
         assert passage["content"] == "A hive has one queen."
+
+
+async def test_who_reads_rows_with_codes_hears_of_imported_ones(
+    client: AsyncClient, stranger: AsyncClient, dsn: str, other: Caller
+) -> None:
+    """A search chooses among those that were read, and among rows without a code."""
+    lines = await talked(client)
+    before = [one for one in lines[1:-1] if b'"type":"memory"' not in one]
+    await execute(
+        dsn,
+        "INSERT INTO memory_buckets (tenant_id, scope, scope_id, embedding_model, rows) "
+        "VALUES ($1, 'user', 'ana', 'wordllama/l2_supercat:256', 1)",
+        other.tenant_id,
+    )
+
+    ok(await send(stranger, [lines[0], *before, with_row("memory", lines, code="01" * 128)[1]]))
+
+    [row] = await execute(
+        dsn, "SELECT version FROM memory_buckets WHERE tenant_id = $1", other.tenant_id
+    )
+    assert row["version"] == 1

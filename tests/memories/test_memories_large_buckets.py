@@ -16,15 +16,17 @@ from app.identity.tenants.access import Access, Principal
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.packing import INDEX_COLUMNS as WORDS
 from app.language.ranking.query import parse_query
+from app.memory.memories.bucket_index import LONGEST_SESSION, USUAL
+from app.memory.memories.bucket_repository import BucketRepository
+from app.memory.memories.bucket_sql import CODED_ROWS
 from app.memory.memories.candidate_search import by_all, by_vectors
 from app.memory.memories.candidates_sql import (
     LEADING,
     LEAST_CORRECTIONS,
     LEAST_UNCODED,
-    LONGEST_SESSION,
     PER_HIT,
-    USUAL,
     candidates_statement,
+    chosen_in,
     nearest_statement,
 )
 from app.memory.memories.comparison_sql import MINIMUM_DIMENSION, MOST_TERMS, nearest
@@ -34,6 +36,7 @@ from app.memory.memories.recall_service import Recall, RecallService
 from app.memory.memories.search_sql import Bucket, SearchPlan
 from app.memory.memories.searchable import row_terms
 from app.platform.database.base import new_id
+from app.platform.database.joint_reads import HotReads
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime
 from app.settings import Settings
@@ -194,18 +197,9 @@ async def codes(dsn: str, tenant: Caller) -> int:
     return row["codes"]
 
 
-class Registered:
-    """Says that the buckets of a plan are large, as the database would."""
-
-    def __init__(self, plan: SearchPlan) -> None:
-        self._rows = [{"scope": each.scope, "scope_id": each.scope_id} for each in plan.buckets]
-
-    async def fetch(self, tenant_id: str, statement: str, *args: object) -> Any:
-        return self._rows
-
-
-def known(plan: SearchPlan) -> LargeBuckets:
-    return LargeBuckets(Registered(plan))
+def known(runtime: Runtime, database: HotReads | None = None) -> LargeBuckets:
+    """Every bucket with codes is large."""
+    return LargeBuckets(database or runtime.database, least=1)
 
 
 class Counted:
@@ -254,7 +248,7 @@ class TestWhatIsFound:
         for number in range(40):
             plan = bucket.asked(number)
             exact = await found(runtime, plan, None)
-            chosen = await found(runtime, plan, known(plan))
+            chosen = await found(runtime, plan, known(runtime))
             assert len(chosen) == 10
             shares.append(len(set(exact) & set(chosen)) / len(exact))
 
@@ -272,7 +266,7 @@ class TestWhatIsFound:
             assert plan.asked is not None
             ways = [
                 await by_all(runtime.database, acme.tenant_id, plan, plan.asked, Boosts(), large)
-                for large in (None, known(plan))
+                for large in (None, known(runtime))
             ]
             exact, chosen = ({hit.ranked.memory_id: hit.ranked for hit in way} for way in ways)
             assert exact.keys() & chosen.keys()
@@ -305,7 +299,7 @@ class TestWhatIsFound:
 
         for number in range(3):
             plan = bucket.asked(number, **fields)
-            hits = await found(runtime, plan, known(plan))
+            hits = await found(runtime, plan, known(runtime))
             assert sorted(hits) == sorted(bucket.ids[place] for place in places)
 
     async def test_what_is_hidden_or_over_is_no_hit(
@@ -315,7 +309,7 @@ class TestWhatIsFound:
         await bucket.store(dsn)
         await encode(runtime, acme)
         plan = bucket.asked(1)
-        gone, ended, later, *kept = await found(runtime, plan, known(plan))
+        gone, ended, later, *kept = await found(runtime, plan, known(runtime))
         for memory_id, change in (
             (gone, "status = 'deleted'"),
             (ended, "valid_to = now()"),
@@ -323,7 +317,7 @@ class TestWhatIsFound:
         ):
             await execute(dsn, f"UPDATE memories SET {change} WHERE memory_id = $1", memory_id)
 
-        hits = await found(runtime, plan, known(plan))
+        hits = await found(runtime, plan, known(runtime))
 
         assert len(hits) == 10
         assert not {gone, ended, later} & set(hits)
@@ -341,7 +335,7 @@ class TestWhatIsFound:
             filled.ids[place],
         )
 
-        assert (await found(runtime, plan, known(plan)))[0] == filled.ids[place]
+        assert (await found(runtime, plan, known(runtime)))[0] == filled.ids[place]
 
     @pytest.mark.parametrize(
         ("uncoded", "statements"), [(LEAST_UNCODED, 2), (LEAST_UNCODED + 1, 3)]
@@ -355,7 +349,7 @@ class TestWhatIsFound:
             filled.ids[:uncoded],
         )
         plan = filled.asked(2)
-        large, database = known(plan), Counted(runtime)
+        large, database = known(runtime), Counted(runtime)
         assert plan.asked is not None
 
         await by_all(database, plan.access.tenant_id, plan, plan.asked, Boosts(), large)
@@ -369,19 +363,15 @@ class TestWhatIsFound:
         await bucket.store(dsn)
         plan, now = bucket.asked(1), [0.0]
         large = LargeBuckets(runtime.database, lambda: now[0])
-        assert not await large.has(plan)
+        assert not await large.indexes(plan)
 
         await encode(runtime, acme)
         now[0] = AGAIN
 
-        assert await large.has(plan)
+        assert await large.indexes(plan)
         exact = await found(runtime, plan, None)
         chosen = await found(runtime, plan, large)
         assert len(set(exact) & set(chosen)) >= 9
-        # No longer, where a row has gone.
-        await execute(dsn, "DELETE FROM memories WHERE memory_id = $1", bucket.ids[-1])
-        assert len(await found(runtime, plan, large)) == 10
-        assert not await large.has(plan)
 
     @pytest.mark.parametrize(
         "change", ["rows = $2 - 1", "coded_at = NULL, rows = $2"], ids=["small", "refused"]
@@ -392,11 +382,11 @@ class TestWhatIsFound:
         plan, tenant_id = filled.asked(1), filled.tenant.tenant_id
         statement = "UPDATE memory_buckets SET {} WHERE tenant_id = $1"
         await execute(dsn, statement.format("rows = $2"), tenant_id, LARGE)
-        assert await LargeBuckets(runtime.database).has(plan)
+        assert await LargeBuckets(runtime.database).indexes(plan)
 
         await execute(dsn, statement.format(change), tenant_id, LARGE)
 
-        assert not await LargeBuckets(runtime.database).has(plan)
+        assert not await LargeBuckets(runtime.database).indexes(plan)
 
     @pytest.mark.parametrize(
         ("mode", "limit", "share"),
@@ -414,7 +404,7 @@ class TestWhatIsFound:
         for number in range(20):
             plan = in_mode(filled.asked(number, limit=limit), mode)
             exact = await found(runtime, plan, None)
-            chosen = await found(runtime, plan, known(plan))
+            chosen = await found(runtime, plan, known(runtime))
             assert len(chosen) == len(exact)
             shares.append(len(set(exact) & set(chosen)) / len(exact))
 
@@ -437,7 +427,7 @@ class TestWhatIsFound:
             plan = bucket.asked(number, limit=3, corrections=5)
             exact, chosen = [
                 {each for each in hits if types[bucket.ids.index(each)] == "correction"}
-                for hits in [await found(runtime, plan, large) for large in (None, known(plan))]
+                for hits in [await found(runtime, plan, large) for large in (None, known(runtime))]
             ]
             assert len(exact) >= 5
             shares.append(len(exact & chosen) / len(exact))
@@ -475,8 +465,76 @@ class TestWhatIsFound:
         )
 
         assert len(recalled.found) == 166
-        choosing, _ = database.statements
-        assert "chosen AS MATERIALIZED" in choosing
+        ranking, _ = database.statements
+        assert "chosen AS MATERIALIZED" in ranking
+
+
+class TestWhatChanges:
+    """Rows that get codes are no longer rows without one, and what was read does not know them."""
+
+    async def test_a_memory_that_gets_a_code_is_found_as_before(
+        self, runtime: Runtime, dsn: str, filled: Filled
+    ) -> None:
+        plan, place = filled.asked(1), 37
+        database = Counted(runtime)
+        large, reads = known(runtime, database), []
+        await execute(
+            dsn,
+            "UPDATE memories SET code = NULL, confidence = 1.0 WHERE memory_id = $1",
+            filled.ids[place],
+        )
+        for task in (None, filled.tenant, None):
+            if task is not None:
+                await encode(runtime, task)
+            assert (await found(runtime, plan, large))[0] == filled.ids[place]
+            reads.append(database.statements.count(CODED_ROWS))
+
+        # Every row was ranked once, and what was read is read again at the next search.
+        assert reads == [1, 1, 2]
+
+    async def test_a_search_while_a_code_is_made_finds_the_memory(
+        self, runtime: Runtime, dsn: str, filled: Filled
+    ) -> None:
+        plan, place = filled.asked(1), 37
+        large, tenant_id = known(runtime), filled.tenant.tenant_id
+        await execute(
+            dsn,
+            "UPDATE memories SET code = NULL, confidence = 1.0 WHERE memory_id = $1",
+            filled.ids[place],
+        )
+        await found(runtime, plan, large)
+        async with runtime.database.begin(tenant_id) as db:
+            repository = BucketRepository(db, tenant_id)
+            [bucket] = await repository.all(100)
+            assert await repository.write(bucket, [filled.ids[place]]) == 1
+            assert (await found(runtime, plan, large))[0] == filled.ids[place]
+
+        for _ in range(2):
+            assert (await found(runtime, plan, large))[0] == filled.ids[place]
+
+    @pytest.mark.parametrize(
+        ("away", "back"),
+        [
+            ("status = 'archived'", "status = 'active'"),
+            (
+                "scope = 'agent', scope_id = 'other', agent_id = 'other'",
+                "scope = 'user', scope_id = 'ana', agent_id = NULL",
+            ),
+        ],
+        ids=["restored", "moved"],
+    )
+    async def test_a_memory_that_comes_back_is_found(
+        self, runtime: Runtime, dsn: str, filled: Filled, away: str, back: str
+    ) -> None:
+        plan, large = filled.asked(1), known(runtime)
+        best, *_ = await found(runtime, plan, None)
+        change = "UPDATE memories SET {} WHERE memory_id = $1"
+        await execute(dsn, change.format(away), best)
+        assert best not in await found(runtime, plan, large)
+
+        await execute(dsn, change.format(back), best)
+
+        assert best in await found(runtime, plan, large)
 
 
 class TestCodes:
@@ -558,38 +616,49 @@ class TestPlan:
         ("mode", "limit"),
         [("hybrid", 10), ("hybrid", 101), ("semantic", 10), ("lexical", 10), ("lexical", 101)],
     )
-    async def test_the_choice_reads_an_index_and_the_rows_chosen(
+    async def test_a_search_reads_the_rows_chosen(
         self, crowd: Crowd, mode: str, limit: int
     ) -> None:
         filled = await bucket_of(crowd)
         plan = in_mode(filled.asked(3, limit=limit), mode)
         assert may_choose(plan)
+        chosen = chosen_in(await known(crowd.runtime).indexes(plan), plan)
         text, values = (
-            nearest_statement(plan)
+            nearest_statement(plan, chosen)
             if plan.asked is None
-            else candidates_statement(plan, plan.asked)[:2]
+            else candidates_statement(plan, plan.asked, chosen)[:2]
         )
 
         found_plan = nodes(await plan_of(crowd.dsn, filled.tenant.tenant_id, text, values))
 
         reads = [node for node in found_plan if node.get("Relation Name") == "memories"]
-        assert "Seq Scan" not in {node["Node Type"] for node in reads}
-        coded = [node for node in reads if node.get("Index Name") == "memories_idx_coded"]
-        assert {node["Node Type"] for node in coded} == {"Index Only Scan"}
-        assert rows_of(coded) == pytest.approx(ROWS, abs=1)
+        assert "Seq Scan" not in {node["Node Type"] for node in found_plan}
         wanted = max(nearest(ROWS), PER_HIT * limit)
         most = 2 * wanted + USUAL + 2 * LEADING * LONGEST_SESSION
         if plan.asked is None:
             # Each chosen row, and each hit again.
             most = wanted + limit
-        assert rows_of([node for node in reads if node not in coded]) <= most
+        assert rows_of(reads) <= most
+
+    async def test_the_index_is_read_out_of_one_of_the_database(self, crowd: Crowd) -> None:
+        filled = await bucket_of(crowd)
+
+        found_plan = nodes(
+            await plan_of(crowd.dsn, filled.tenant.tenant_id, CODED_ROWS, ["user", "ana"])
+        )
+
+        reads = [node for node in found_plan if node.get("Relation Name") == "memories"]
+        assert {node["Node Type"] for node in reads} == {"Index Only Scan"}
+        assert {node["Index Name"] for node in reads} == {"memories_idx_coded"}
+        assert rows_of(reads) == pytest.approx(ROWS, abs=1)
 
     async def test_corrections_have_an_index(self, crowd: Crowd) -> None:
         types = ["correction" if place % 100 == 3 else "fact" for place in range(ROWS)]
         bucket = await bucket_of(crowd, memory_type=types.__getitem__)
         plan = bucket.asked(3, corrections=5)
         assert plan.asked is not None
-        text, values, _ = candidates_statement(plan, plan.asked)
+        chosen = chosen_in(await known(crowd.runtime).indexes(plan), plan)
+        text, values, _ = candidates_statement(plan, plan.asked, chosen)
 
         found_plan = nodes(await plan_of(crowd.dsn, bucket.tenant.tenant_id, text, values))
 

@@ -1,5 +1,6 @@
 """Which searches choose candidates, and which buckets a process takes for large."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -9,8 +10,16 @@ import numpy as np
 import pytest
 
 from app.identity.tenants.access import Access
+from app.language.ranking.features import BucketStatistics
 from app.language.ranking.query import ParsedQuery, parse_query
-from app.memory.memories.candidates_sql import LEAST_UNCODED, UNCODED_SHARE, complete
+from app.memory.memories.bucket_index import Chosen
+from app.memory.memories.bucket_sql import CODED_ROWS
+from app.memory.memories.candidates_sql import (
+    LEAST_UNCODED,
+    UNCODED_SHARE,
+    is_complete,
+    is_current,
+)
 from app.memory.memories.comparison_sql import LEAST_DIMENSION, MINIMUM_DIMENSION, nearest
 from app.memory.memories.large_buckets import (
     AGAIN,
@@ -18,6 +27,7 @@ from app.memory.memories.large_buckets import (
     DEEPEST_BY_VECTORS,
     LARGE,
     MOST_KNOWN,
+    MOST_ROWS,
     MOST_VECTORS,
     LargeBuckets,
     may_choose,
@@ -104,16 +114,43 @@ def test_query_that_names_a_date_or_is_long_or_has_no_words_ranks_every_row() ->
         assert may_choose(planned(asked_for(words))) is chooses
 
 
-class Registry:
-    """What the database says of the large buckets of a tenant, and how often it was asked."""
+def row_of(count: int, state: str = "user ana m 1") -> dict[str, Any]:
+    """What the database says of a bucket of so many rows without words."""
+    sizes, empty = (np.full(count, size, ">i4").tobytes() for size in (36, 12))
+    return {
+        "states": [state],
+        "names": ["m"],
+        "ids": b"".join(b"mem_%04d" % place for place in range(count)),
+        "id_sizes": np.full(count, 8, ">i4").tobytes(),
+        "models": np.full(count, 1, ">i4").tobytes(),
+        "codes": (np.array(256, ">i4").tobytes() + bytes(32)) * count,
+        "code_sizes": sizes,
+        "terms": bytes(12 * count),
+        "term_sizes": empty,
+        "sessions": bytes(8 * count),
+        "lengths": bytes(4 * count),
+    }
 
-    def __init__(self, *scope_ids: str) -> None:
-        self.scope_ids = list(scope_ids)
+
+class Registry:
+    """What the database says of the buckets of a tenant, and what it was asked."""
+
+    def __init__(self, *scope_ids: str, rows: int = LARGE, coded: bool = True) -> None:
+        self.buckets = {("user", scope_id): (rows, coded) for scope_id in scope_ids}
         self.asked: list[tuple[str, tuple[object, ...]]] = []
+        self.read: list[tuple[object, ...]] = []
 
     async def fetch(self, tenant_id: str, statement: str, *args: object) -> Sequence[Any]:
+        if statement == CODED_ROWS:
+            self.read.append((tenant_id, *args))
+            await asyncio.sleep(0)
+            scope, scope_id = map(str, args)
+            return [row_of(min(self.buckets[scope, scope_id][0], LARGE))]
         self.asked.append((tenant_id, args))
-        return [{"scope": "user", "scope_id": scope_id} for scope_id in self.scope_ids]
+        return [
+            {"scope": scope, "scope_id": scope_id, "rows": rows, "coded": coded}
+            for (scope, scope_id), (rows, coded) in self.buckets.items()
+        ]
 
 
 class TestLargeBuckets:
@@ -122,48 +159,139 @@ class TestLargeBuckets:
         buckets = LargeBuckets(registry)
         session = Bucket("session", "s", 1.0)
 
-        assert await buckets.has(planned(buckets=[session, Bucket("user", "ana", 0.6)]))
-        assert not await buckets.has(planned(buckets=[session, Bucket("user", "bo", 0.6)]))
-        assert not await buckets.has(planned(buckets=[Bucket("agent", "ana", 0.4)]))
-        # All of a tenant at once.
-        assert registry.asked == [("t", (LARGE, MOST_KNOWN))]
+        [index] = await buckets.indexes(planned(buckets=[session, Bucket("user", "ana", 0.6)]))
+        assert index.states == {"user ana m 1"}
+        assert not await buckets.indexes(planned(buckets=[session, Bucket("user", "bo", 0.6)]))
+        assert not await buckets.indexes(planned(buckets=[Bucket("agent", "ana", 0.4)]))
+        # All of a tenant at once, and of its buckets those that are searched.
+        assert registry.asked == [("t", (MOST_KNOWN,))]
+        assert registry.read == [("t", "user", "ana")]
+
+    @pytest.mark.parametrize(
+        ("rows", "coded", "large"),
+        [
+            (LARGE - 1, True, False), (LARGE, True, True), (LARGE, False, False),
+            (MOST_ROWS, True, True), (MOST_ROWS + 1, True, False),
+        ],
+    )  # fmt: skip
+    async def test_bucket_is_large_between_two_numbers_of_rows_with_codes(
+        self, rows: int, *, coded: bool, large: bool
+    ) -> None:
+        buckets = LargeBuckets(Registry("ana", rows=rows, coded=coded))
+
+        assert bool(await buckets.indexes(planned())) is large
+
+    async def test_registered_bucket_beside_a_large_one_is_read_too(self) -> None:
+        """It may have rows with codes, which are no rows without one."""
+        registry = Registry("ana")
+        registry.buckets["session", "s"] = (800, True)
+        registry.buckets["agent", "home"] = (2_000, False)
+        places = [("user", "ana"), ("session", "s"), ("agent", "home"), ("project", "p")]
+        plan = planned(buckets=[Bucket(scope, name, 0.5) for scope, name in places])
+
+        assert len(await LargeBuckets(registry).indexes(plan)) == 3
+        assert registry.read == [("t", *place) for place in places[:3]]
 
     async def test_database_is_asked_again_after_a_while(self) -> None:
         registry, now = Registry(), [0.0]
         buckets = LargeBuckets(registry, lambda: now[0])
-        assert not await buckets.has(planned())
-        registry.scope_ids.append("ana")
+        assert not await buckets.indexes(planned())
+        registry.buckets["user", "ana"] = (LARGE, True)
 
         now[0] = AGAIN - 1
-        assert not await buckets.has(planned())
+        assert not await buckets.indexes(planned())
         now[0] = AGAIN
-        assert await buckets.has(planned())
+        assert await buckets.indexes(planned())
+        assert len(registry.asked) == 2
+        now[0] = 2 * AGAIN - 1
+        await buckets.indexes(planned())
+        assert len(registry.read) == 1
+        now[0] = 2 * AGAIN
+        await buckets.indexes(planned())
+        assert len(registry.read) == 2
+
+    async def test_many_who_search_a_bucket_at_once_read_it_once(self) -> None:
+        registry = Registry("ana")
+        buckets = LargeBuckets(registry)
+
+        found = await asyncio.gather(*(buckets.indexes(planned()) for _ in range(8)))
+
+        assert all(found)
+        assert len(registry.read) == 1
+
+    async def test_outdated_bucket_is_read_again(self) -> None:
+        registry = Registry("ana", "bo")
+        buckets = LargeBuckets(registry)
+        other = planned(buckets=[Bucket("user", "bo", 0.6)])
+        await buckets.indexes(planned())
+        await buckets.indexes(other)
+
+        buckets.outdated(planned())
+
+        assert await buckets.indexes(planned())
+        assert await buckets.indexes(other)
+        assert [scope_id for *_, scope_id in registry.read] == ["ana", "bo", "ana"]
         assert len(registry.asked) == 2
 
     async def test_forgotten_bucket_is_small_until_the_database_is_asked_again(self) -> None:
         registry, now = Registry("ana", "bo"), [0.0]
         buckets = LargeBuckets(registry, lambda: now[0])
         buckets.forget(planned())
-        assert await buckets.has(planned())
+        assert await buckets.indexes(planned())
 
         buckets.forget(planned())
 
-        assert not await buckets.has(planned())
-        assert await buckets.has(planned(buckets=[Bucket("user", "bo", 0.6)]))
+        assert not await buckets.indexes(planned())
+        assert await buckets.indexes(planned(buckets=[Bucket("user", "bo", 0.6)]))
         now[0] = AGAIN
-        assert await buckets.has(planned())
+        assert await buckets.indexes(planned())
+
+    async def test_process_keeps_so_many_rows_and_those_used_last(self) -> None:
+        registry = Registry("ana", "bo", "cem")
+        buckets = LargeBuckets(registry, most_rows=2 * LARGE)
+        plans = {
+            name: planned(buckets=[Bucket("user", name, 0.6)]) for name in ("ana", "bo", "cem")
+        }
+        for name in ("ana", "bo", "ana", "cem"):
+            await buckets.indexes(plans[name])
+        registry.read.clear()
+
+        for name in ("ana", "cem", "bo"):
+            await buckets.indexes(plans[name])
+
+        assert [scope_id for *_, scope_id in registry.read] == ["bo"]
 
     async def test_process_forgets_the_tenant_that_it_noted_first(self) -> None:
-        registry = Registry("ana")
+        registry = Registry()
         buckets = LargeBuckets(registry)
         for number in range(MOST_KNOWN + 1):
-            await buckets.has(planned(access=Access(f"t{number}")))
+            await buckets.indexes(planned(access=Access(f"t{number}")))
         registry.asked.clear()
 
-        await buckets.has(planned(access=Access("t1")))
+        await buckets.indexes(planned(access=Access("t1")))
         assert not registry.asked
-        await buckets.has(planned(access=Access("t0")))
+        await buckets.indexes(planned(access=Access("t0")))
         assert [tenant_id for tenant_id, _ in registry.asked] == ["t0"]
+
+
+def chosen_of(rows: int) -> Chosen:
+    statistics = BucketStatistics(np.zeros(0, np.int64), rows, 0.0)
+    return Chosen((), frozenset(), (), rows, frozenset({"user ana m 1"}), statistics)
+
+
+@pytest.mark.parametrize(
+    ("states", "current"),
+    [
+        (["user ana m 1"], True),
+        (["user ana m 2"], False),
+        (["user ana m 1", "user ana n 1"], False),
+        (None, False),
+    ],
+)
+def test_rows_are_read_again_where_any_has_got_a_code(
+    states: list[str] | None, *, current: bool
+) -> None:
+    assert is_current({"states": states}, chosen_of(2_000)) is current
 
 
 @pytest.mark.parametrize(
@@ -178,14 +306,14 @@ class TestLargeBuckets:
 def test_candidates_stand_for_a_bucket_where_few_rows_have_no_code(
     coded: int, uncoded: int, *, stands: bool
 ) -> None:
-    assert complete({"coded": coded, "uncoded": uncoded, "chosen": 100}, 100) is stands
+    assert is_complete({"uncoded": uncoded, "chosen": 100}, chosen_of(coded), 100) is stands
 
 
 @pytest.mark.parametrize(("visible", "stands"), [(50, True), (49, False)])
 def test_candidates_stand_for_a_bucket_where_most_may_be_seen(
     visible: int, *, stands: bool
 ) -> None:
-    assert complete({"coded": 2_000, "uncoded": 0, "chosen": 100}, visible) is stands
+    assert is_complete({"uncoded": 0, "chosen": 100}, chosen_of(2_000), visible) is stands
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ from app.governance.exports.scope_sql import (
     self_reference,
     stub_columns,
 )
+from app.memory.memories.bucket_repository import BucketRepository
 from app.platform.database.base import subject_hash
 from app.platform.database.failures import origin, violated_constraint
 
@@ -225,6 +226,8 @@ class ImportRepository:
             await self._db.execute(text("ROLLBACK TO SAVEPOINT rows"))
             raise RefusedRowsError(_why(error)) from error
         await self._db.execute(text("RELEASE SAVEPOINT rows"))
+        if "code" in shown:
+            await BucketRepository(self._db, self._tenant_id).note_codes()
         return {tuple(from_json(key)) for key in written_keys}
 
     async def existing(self, table: Table, rows: Sequence[Row]) -> dict[Key, Row]:

@@ -80,6 +80,12 @@ UPDATE memory_buckets SET sampled_recall = :recall, sampled_at = :now,
 WHERE {_REGISTERED}
 """
 
+_CHANGED = f"UPDATE memory_buckets SET version = version + 1 WHERE {_REGISTERED}"
+
+_ALL_CHANGED = (
+    "UPDATE memory_buckets SET version = version + 1 WHERE tenant_id = CAST(:tenant_id AS text)"
+)
+
 _FORGET = f"DELETE FROM memory_buckets WHERE {_REGISTERED}"
 
 _WITHOUT_CODE = f"""
@@ -204,12 +210,21 @@ class BucketRepository:
         )
         return list(found.scalars())
 
-    async def write(self, memory_ids: Sequence[str]) -> int:
-        """Give rows the codes of the vectors they have now; how many, without those in use."""
+    async def write(self, bucket: VectorBucket, memory_ids: Sequence[str]) -> int:
+        """Give rows the codes of the vectors they have now; how many, without those in use.
+
+        They are no longer read as rows without a code, so the bucket has another version then.
+        """
         result = await self._run(_WRITE, ids=list(memory_ids))
+        if result.rowcount:
+            await self._run(_CHANGED, **bucket.key())
         return int(result.rowcount)
 
-    async def clear(self, memory_ids: Sequence[str]) -> int:
+    async def note_codes(self) -> None:
+        """Note that rows were stored with codes, in whichever buckets."""
+        await self._run(_ALL_CHANGED)
+
+    async def clear(self, _bucket: VectorBucket, memory_ids: Sequence[str]) -> int:
         """Clear their codes; how many, without rows in use."""
         result = await self._run(_CLEAR, ids=list(memory_ids))
         return int(result.rowcount)

@@ -21,10 +21,13 @@ from app.language.ranking.boosts import Boosts
 from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import Records, read_records
 from app.language.text.offload import in_turn
+from app.memory.memories.bucket_index import Chosen
 from app.memory.memories.candidates_sql import (
     Candidates,
     candidates_statement,
-    complete,
+    chosen_in,
+    is_complete,
+    is_current,
     nearest_statement,
 )
 from app.memory.memories.graph_sql import links_of
@@ -37,7 +40,7 @@ from app.memory.memories.hybrid import (
     ranked,
     with_exact_cosines,
 )
-from app.memory.memories.large_buckets import LARGE, LargeBuckets, may_choose
+from app.memory.memories.large_buckets import LargeBuckets, may_choose
 from app.memory.memories.search_sql import (
     SearchPlan,
     exact_statement,
@@ -57,6 +60,10 @@ from app.platform.observability.metrics import RERANK_SECONDS, RERANKS
 FITTING: Final = 0.5
 """From where on a hit counts as fitting in statistics. A convention: what a cosine says depends on
 the embedder, and no search is decided by it."""
+
+
+ROWS_PER_PRODUCT: Final = 4
+"""To look at so many rows for candidates takes as long as to rank one with one vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,12 +87,12 @@ async def by_vectors(
 
     """
     tenant_id = plan.access.tenant_id
-    if large is not None and may_choose(plan) and await large.has(plan):
-        text, values = nearest_statement(plan)
+    chosen = await _chosen(plan, large)
+    if chosen is not None and large is not None:
+        text, values = nearest_statement(plan, chosen)
         rows = await database.fetch(tenant_id, text, *values)
-        if rows and complete(rows[0], rows[0]["visible"]):
+        if rows and _stand_for_all(plan, chosen, rows[0], rows[0]["visible"], large):
             return [_by_vector(row) for row in rows]
-        large.forget(plan)
     text, values = (search_statement if plan.known_at is None else known_statement)(plan)
     return [_by_vector(row) for row in await database.fetch(tenant_id, text, *values)]
 
@@ -132,13 +139,12 @@ async def by_all(
             plan.mode, plan.threshold, plan.rerank, plan.limit, plan.corrections, plan.explain
         ),
     )
-    if large is not None and may_choose(plan) and await large.has(plan):
-        text, values, columns = candidates_statement(plan, asked)
+    chosen = await _chosen(plan, large)
+    if chosen is not None and large is not None:
+        text, values, columns = candidates_statement(plan, asked, chosen)
         [seen] = await database.fetch(tenant_id, text, *values)
-        some = Candidates.of(seen, read_records(seen["records"], columns), asked)
-        if some.coded < LARGE or not some.complete:
-            large.forget(plan)
-        if some.complete:
+        if _stand_for_all(plan, chosen, seen, len(seen["ids"] or ()), large):
+            some = Candidates.of(seen, read_records(seen["records"], columns), chosen)
             how = replace(how, statistics=some.statistics)
             return await _shown(database, tenant_id, plan, ranked(some.ids, some.records, how))
     now = plan.known_at is None
@@ -150,12 +156,36 @@ async def by_all(
         how = replace(how, links=links_of(seen["links"], len(ids)))
     work = asked.products(len(ids))
     if "rough" in (records.dtype.names or ()) and records["rough"].any():
-        chosen = await in_turn(work, nominated, ids, records, how)
-        text, values = exact_statement(plan, asked, chosen)
+        near = await in_turn(work, nominated, ids, records, how)
+        text, values = exact_statement(plan, asked, near)
         rows = await _by_id(database, tenant_id, text, values)
         best = await in_turn(work, _ranked_exactly, ids, records, rows, how)
         return _found(rows, best)
     return await _shown(database, tenant_id, plan, await in_turn(work, ranked, ids, records, how))
+
+
+async def _chosen(plan: SearchPlan, large: LargeBuckets | None) -> Chosen | None:
+    """The candidates among the rows with codes; None where every row is to be ranked."""
+    if large is None or not may_choose(plan):
+        return None
+    parts = await large.indexes(plan)
+    if not parts:
+        return None
+    rows = sum(len(part.ids) for part in parts)
+    return await in_turn(rows // ROWS_PER_PRODUCT, chosen_in, parts, plan)
+
+
+def _stand_for_all(
+    plan: SearchPlan, chosen: Chosen, seen: Any, visible: int, large: LargeBuckets
+) -> bool:
+    """Whether candidates stand for all rows; `large` hears why they do not."""
+    if not is_current(seen, chosen):
+        large.outdated(plan)
+        return False
+    if not is_complete(seen, chosen, visible):
+        large.forget(plan)
+        return False
+    return True
 
 
 async def _shown(
@@ -240,7 +270,7 @@ def _by_rerank(found: Found) -> float:
 
 _NOT_SHOWN: Final = (
     "looked_at", "scope_weight", "exact", "exact_ranked", "fits",
-    "visible", "coded", "uncoded", "chosen",
+    "visible", "uncoded", "chosen", "states",
 )  # fmt: skip
 """What statements say of a row for ourselves."""
 

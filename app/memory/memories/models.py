@@ -7,6 +7,7 @@ from typing import Any
 
 from pgvector.sqlalchemy import Vector
 from sqlalchemy import (
+    BigInteger,
     CheckConstraint,
     Double,
     ForeignKey,
@@ -254,6 +255,8 @@ class MemoryBucket(TenantOwned, Base):
     scope_id: Mapped[str] = mapped_column(Id, primary_key=True)
     embedding_model: Mapped[str] = mapped_column(String(255), primary_key=True)
     rows: Mapped[int]
+    # Grows when rows get codes, so that whoever has read them reads them again.
+    version: Mapped[int] = mapped_column(BigInteger, server_default="0")
     # When all rows first had codes; null while they are made, and after they were refused.
     coded_at: Mapped[datetime | None]
     # What part of the nearest ten, or hundred, if that is less, is found with codes; and when.

@@ -193,7 +193,7 @@ class QuantisationService:
                 chosen = ids[start : start + self._batch]
                 async with self._database.begin(tenant_id) as db:
                     repository = BucketRepository(db, tenant_id)
-                    count = await (repository.clear if coded else repository.write)(chosen)
+                    count = await (repository.clear if coded else repository.write)(bucket, chosen)
                 done += count
                 moved(count)
             total += done

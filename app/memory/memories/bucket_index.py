@@ -1,0 +1,320 @@
+"""What is kept in memory of a large bucket's rows with codes, and which of them are candidates.
+
+A search of every row would read them all; so would PostgreSQL to choose some. Here the choice is
+a few passes over arrays (`docs/decisions/0024`). Pure.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from app.language.ranking.features import BucketStatistics
+from app.language.ranking.packing import K1, MOST_OFTEN, B, rarity
+from app.language.ranking.query import ParsedQuery
+from app.language.text.terms import term_key
+from app.memory.memories.comparison_sql import nearest
+
+USUAL: Final = 32
+"""How many rows at the middle distance tell what the usual cosine is."""
+
+LONGEST_SESSION: Final = 60
+"""A session of more rows is not read. Rows of a session that is not have no neighbours."""
+
+FAR: Final = np.iinfo(np.int32).max
+"""Farther than any code: of a row that nothing compares."""
+
+Ints = npt.NDArray[np.int32]
+Hashes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class BucketIndex:
+    """Rows of one bucket that had codes at one moment, by id.
+
+    Args:
+        states: of the bucket in `memory_buckets` at that moment, one for each model.
+        ids: as bytes, ascending.
+        models: what made each row's code, as a place in `names` from 1.
+        codes: bits of each row, those of the longest model wide.
+        sessions: hash of each row's session; 0 for none.
+        lengths: terms of each row.
+        keys: distinct keys of terms, ascending; the rows that have the one at a place, and how
+            often, lie in `rows` and `often` from `starts` at that place to the next.
+
+    """
+
+    states: frozenset[str]
+    ids: npt.NDArray[np.bytes_]
+    names: Sequence[str]
+    models: npt.NDArray[np.int16]
+    codes: npt.NDArray[np.uint64]
+    sessions: Hashes
+    lengths: Ints
+    keys: Ints
+    starts: npt.NDArray[np.int64]
+    rows: Ints
+    often: npt.NDArray[np.uint8]
+
+    @classmethod
+    def read(cls, row: Mapping[str, Any]) -> "BucketIndex":
+        """Out of the row of `bucket_sql.CODED_ROWS`."""
+        keys, starts, rows, often = _postings(row["terms"], row["term_sizes"])
+        ids = _by_row(row["ids"], row["id_sizes"], 0)
+        return cls(
+            frozenset(row["states"] or ()),
+            ids.view(f"S{ids.shape[1]}").ravel(),
+            row["names"] or (),
+            np.frombuffer(row["models"] or b"", ">i4").astype(np.int16),
+            _by_row(row["codes"], row["code_sizes"], 4).view(np.uint64),
+            np.frombuffer(row["sessions"] or b"", ">i8").astype(np.int64),
+            np.frombuffer(row["lengths"] or b"", ">i4").astype(np.int32),
+            keys,
+            starts,
+            rows,
+            often,
+        )
+
+    def distances(self, vectors: Mapping[str, Any]) -> Ints:
+        """Bits by which each row differs from the query; FAR where another model made its code."""
+        found = np.full(len(self.ids), FAR, np.int32)
+        for name, vector in vectors.items():
+            made = self.models == (self.names.index(name) + 1 if name in self.names else -1)
+            if made.any():
+                code = np.packbits(np.asarray(vector) > 0)
+                wide = np.zeros(self.codes.shape[1] * 8, np.uint8)
+                wide[: len(code)] = code
+                apart = np.bitwise_count(self.codes ^ wide.view(np.uint64))
+                found = np.where(made, apart.sum(1, dtype=np.int32), found)
+        return found
+
+    def counts(self, terms: Sequence[str]) -> npt.NDArray[np.uint8]:
+        """How often each term (first axis) stands in each row (second axis)."""
+        counts = np.zeros((len(terms), len(self.ids)), np.uint8)
+        for number, term in enumerate(terms):
+            key = term_key(term)
+            place = int(np.searchsorted(self.keys, key))
+            if place < len(self.keys) and self.keys[place] == key:
+                held = slice(self.starts[place], self.starts[place + 1])
+                counts[number, self.rows[held]] = self.often[held]
+        return counts
+
+
+def _begins(sizes: bytes | None) -> Hashes:
+    """Where the bytes of each row begin, out of how many there are; and the end of all."""
+    return np.concatenate(([0], np.cumsum(np.frombuffer(sizes or b"", ">i4").astype(np.int64))))
+
+
+def _by_row(packed: bytes | None, sizes: bytes | None, skipped: int) -> npt.NDArray[np.uint8]:
+    """The bytes of each row without its first `skipped`, filled up with zeros to as many for all
+    rows, a multiple of eight.
+    """
+    begins = _begins(sizes)
+    widths = np.diff(begins) - skipped
+    widest = int(widths.max(initial=1))
+    found = np.zeros((len(widths), -(-widest // 8) * 8), np.uint8)
+    flat = np.frombuffer(packed or b"", np.uint8)
+    if len(widths) and widths.min() == widest:
+        found[:, :widest] = flat.reshape(len(widths), -1)[:, skipped:]
+        return found
+    within = np.arange(len(flat), dtype=np.int64) - np.repeat(begins[:-1], widths + skipped)
+    found[:, :widest][np.arange(widest) < widths[:, np.newaxis]] = flat[within >= skipped]
+    return found
+
+
+def _postings(
+    packed: bytes | None, sizes: bytes | None
+) -> tuple[Ints, npt.NDArray[np.int64], Ints, npt.NDArray[np.uint8]]:
+    """Terms as `sparsevec_send` gives them: three numbers, then the keys, then as many floats."""
+    flat = np.frombuffer(packed or b"", ">i4").astype(np.int32)
+    begins = _begins(sizes) // 4
+    held = (np.diff(begins) - 3) // 2
+    owner = np.repeat(np.arange(len(held), dtype=np.int32), held)
+    at = np.repeat(begins[:-1] + 3 - (np.cumsum(held) - held), held) + np.arange(len(owner))
+    keys = flat[at]
+    often = flat[at + np.repeat(held, held)].view(np.float32)
+    order = np.argsort(keys, kind="stable")
+    distinct, starts = np.unique(keys[order], return_index=True)
+    return (
+        distinct,
+        np.append(starts, len(keys)).astype(np.int64),
+        owner[order],
+        np.minimum(often[order], MOST_OFTEN).astype(np.uint8),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Chosen:
+    """Candidates of a search, and what is known of all rows that were looked at.
+
+    Args:
+        ids: of the candidates.
+        middle: those at the middle distance.
+        whole: hashes of the sessions of which every row is a candidate.
+        rows: how many were looked at.
+        states: of the buckets, as the rows were read.
+        statistics: of all of them; of no words where none were compared.
+
+    """
+
+    ids: Sequence[str]
+    middle: frozenset[str]
+    whole: Sequence[int]
+    rows: int
+    states: frozenset[str]
+    statistics: BucketStatistics
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """How many candidates there are at least.
+
+    Args:
+        each: of a kind.
+        sessions: read whole.
+
+    """
+
+    each: int
+    sessions: int
+
+
+def choose(
+    parts: Sequence[BucketIndex],
+    vectors: Mapping[str, Any],
+    asked: ParsedQuery | None,
+    wanted: Wanted,
+) -> Chosen:
+    """The rows that are nearest by code or have the rarest words of the query, and the sessions
+    that have most of them.
+
+    Args:
+        parts: indexes of different buckets.
+        vectors: of the query, by model.
+        asked: its words; None compares vectors alone.
+        wanted: how many.
+
+    """
+    distances = np.concatenate([part.distances(vectors) for part in parts])
+    rows = len(distances)
+    each = max(nearest(rows), wanted.each)
+    known = np.flatnonzero(distances < FAR)
+    chosen = [_first(each, (distances[known],), known)]
+    middle = np.zeros(0, np.intp)
+    statistics = BucketStatistics(np.zeros(0, np.int64), rows, 0.0)
+    whole: Hashes = np.zeros(0, np.int64)
+    if asked is not None:
+        words = _Words.of(parts, asked)
+        chosen.append(words.best(each, distances))
+        if len(known):
+            usual = np.round(distances[known].mean())
+            middle = known[distances[known] == usual][:USUAL]
+        sessions = _Sessions.of(words) if wanted.sessions else NO_SESSIONS
+        whole, of_sessions = sessions.leading(wanted.sessions, words)
+        chosen += [middle, np.flatnonzero(np.isin(words.sessions, whole))]
+        statistics = BucketStatistics(words.holders, rows, words.mean_length, sessions=of_sessions)
+    places = np.unique(np.concatenate(chosen))
+    ids = np.concatenate([part.ids for part in parts])
+    return Chosen(
+        [each.decode() for each in ids[places].tolist()],
+        frozenset(each.decode() for each in ids[middle].tolist()),
+        whole.tolist(),
+        rows,
+        frozenset().union(*(part.states for part in parts)),
+        statistics,
+    )
+
+
+def _first(
+    number: int, keys: Sequence[npt.NDArray[Any]], places: npt.NDArray[np.intp]
+) -> npt.NDArray[np.intp]:
+    """Those of `places` that come first by `keys`, the first of which counts most; all ascend."""
+    if len(places) <= number:
+        return places
+    # Only what may be among them is sorted.
+    edge = np.partition(keys[0], number - 1)[number - 1]
+    few = np.flatnonzero(keys[0] <= edge)
+    order = np.lexsort([key[few] for key in reversed(keys)])
+    return places[few[order[:number]]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Words:
+    """The words of a query in all rows: how often each has each (terms first)."""
+
+    counts: npt.NDArray[np.uint8]
+    lengths: Ints
+    sessions: Hashes
+    holders: npt.NDArray[np.int64]
+    emphasis: npt.NDArray[np.float64]
+    """How much each is asked for."""
+
+    @classmethod
+    def of(cls, parts: Sequence[BucketIndex], asked: ParsedQuery) -> "_Words":
+        counts = np.concatenate([part.counts(asked.packed.terms) for part in parts], axis=1)
+        return cls(
+            counts,
+            np.concatenate([part.lengths for part in parts]),
+            np.concatenate([part.sessions for part in parts]),
+            np.count_nonzero(counts, axis=1).astype(np.int64),
+            np.sqrt(asked.traits.term_counts),
+        )
+
+    @property
+    def mean_length(self) -> float:
+        return float(self.lengths.mean()) if len(self.lengths) else 0.0
+
+    def best(self, number: int, distances: Ints) -> npt.NDArray[np.intp]:
+        """The rows with the rarest words, however long they are; of equals the nearest."""
+        held = np.flatnonzero(self.counts.any(axis=0))
+        often = self.counts[:, held].astype(np.float64)
+        weights = rarity(self.holders, len(self.lengths)) * self.emphasis
+        scores = weights @ (often / (often + K1))
+        keys = (-scores.round(9), distances[held], self.lengths[held])
+        return _first(number, keys, held)
+
+
+@dataclass(frozen=True, slots=True)
+class _Sessions:
+    """Each session as one text: its hash, how many rows and terms it has, and the words."""
+
+    hashes: Hashes
+    rows: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.float64]
+    counts: npt.NDArray[np.uint8]
+
+    @classmethod
+    def of(cls, words: _Words) -> "_Sessions":
+        places = np.flatnonzero(words.sessions)
+        if not len(places):
+            return NO_SESSIONS
+        order = places[np.argsort(words.sessions[places], kind="stable")]
+        hashes, starts = np.unique(words.sessions[order], return_index=True)
+        return cls(
+            hashes,
+            np.diff(np.append(starts, len(order))),
+            np.add.reduceat(words.lengths[order].astype(np.float64), starts),
+            np.bitwise_or.reduceat(words.counts[:, order], starts, axis=1),
+        )
+
+    def leading(self, number: int, words: _Words) -> tuple[Hashes, BucketStatistics]:
+        """The sessions that rank first and are not too long, and what all of them are like."""
+        held = np.count_nonzero(self.counts, axis=1).astype(np.int64)
+        mean = max(float(self.lengths.mean()), 1.0) if len(self.lengths) else 0.0
+        statistics = BucketStatistics(held, len(self.hashes), mean)
+        if not len(self.hashes):
+            return self.hashes, statistics
+        often = self.counts.astype(np.float64)
+        saturation = K1 * (1 - B + B * self.lengths / mean)
+        weights = rarity(held, len(self.hashes)) * words.emphasis
+        scores = weights @ (often / (often + saturation))
+        some = np.flatnonzero(scores > 0)
+        best = _first(number, (-scores[some],), some)
+        return self.hashes[best[self.rows[best] <= LONGEST_SESSION]], statistics
+
+
+NO_SESSIONS: Final = _Sessions(
+    np.zeros(0, np.int64), np.zeros(0, np.int64), np.zeros(0), np.zeros((0, 0), np.uint8)
+)
