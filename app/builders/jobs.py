@@ -5,8 +5,6 @@ from datetime import timedelta
 from types import MappingProxyType
 from typing import Any, Final
 
-import httpx2
-
 from app.builders.services import Builder, Services
 from app.conversation.messages.jobs import MessageBackfill, MessageJobs
 from app.governance.forgetting.jobs import ForgettingJobs
@@ -18,6 +16,7 @@ from app.governance.webhooks.delivery import Deliverer, DeliverySchedule, Timeou
 from app.governance.webhooks.sender import SecretBox
 from app.governance.webhooks.targets import Targets
 from app.identity.usage.ledger import ModelLedger
+from app.language.llm.openai_client import authorities
 from app.language.parsing.parser_pool import ParserPool
 from app.memory.graph.jobs import GraphJobs
 from app.memory.graph.memory_reader import MemoryReader
@@ -39,7 +38,7 @@ def _deliverer(_: Services, at: Runtime) -> Deliverer:
         at.database,
         Targets(private=settings.webhook_private_targets),
         SecretBox(settings.secret_keys),
-        httpx2.create_ssl_context(),
+        authorities(),
         at.now,
         timeouts=Timeouts.within(timedelta(seconds=settings.job_timeout_seconds)),
     )
