@@ -1,11 +1,16 @@
 """`kemem worker` as processes of their own, to be killed in the middle of things."""
 
 import asyncio
+import atexit
+import json
 import os
 import signal
+import socket
+import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager, closing, suppress
+from functools import cache
 from pathlib import Path
 
 from tests.support.api import execute
@@ -19,25 +24,31 @@ LEASE_SECONDS = 5
 class WorkerProcess:
     """A running `kemem worker`."""
 
-    def __init__(self, process: asyncio.subprocess.Process) -> None:
-        self._process = process
+    def __init__(self, pid: int, life: asyncio.StreamReader) -> None:
+        """`life` ends with the process."""
+        self._pid = pid
+        self._life = life
 
     async def kill(self) -> None:
         """Without a chance to say goodbye."""
-        with suppress(ProcessLookupError):
-            self._process.kill()
-        await self._process.wait()
+        self._signal(signal.SIGKILL)
+        await self._life.read()
 
     def freeze(self) -> None:
         """Alive, and silent: its heartbeat stops."""
-        self._process.send_signal(signal.SIGSTOP)
+        self._signal(signal.SIGSTOP)
 
     def thaw(self) -> None:
-        self._process.send_signal(signal.SIGCONT)
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        with suppress(ProcessLookupError):
+            if self.running:
+                os.kill(self._pid, number)
 
     @property
     def running(self) -> bool:
-        return self._process.returncode is None
+        return not self._life.at_eof()
 
 
 @asynccontextmanager
@@ -48,21 +59,58 @@ async def worker_process(dsn: str, **settings: object) -> AsyncIterator[WorkerPr
         settings: in lower case, without the prefix; those of OpenAI with theirs.
 
     """
-    process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "app.cli.main", "worker",
-        cwd=ROOT,
-        env=_environment(dsn, settings),
-        stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL,
-    )  # fmt: skip
-    assert process.stdout is not None
-    worker = WorkerProcess(process)
-    try:
-        async with asyncio.timeout(PATIENCE):
-            assert await process.stdout.readline(), "the worker did not start"
-        yield worker
-    finally:
-        await worker.kill()
+    async with _reading() as (life, held), _reading() as (output, written):
+        pid = await asyncio.to_thread(_fork, _environment(dsn, settings), (written, held))
+        for file in (written, held):
+            os.close(file)
+        worker = WorkerProcess(pid, life)
+        try:
+            async with asyncio.timeout(PATIENCE):
+                assert await output.readline(), "the worker did not start"
+            yield worker
+        finally:
+            await worker.kill()
+
+
+@asynccontextmanager
+async def _reading() -> AsyncIterator[tuple[asyncio.StreamReader, int]]:
+    """What comes through a new pipe, and its other end, which the caller closes."""
+    end, other = os.pipe()
+    reader = asyncio.StreamReader()
+    transport, _ = await asyncio.get_running_loop().connect_read_pipe(
+        lambda: asyncio.StreamReaderProtocol(reader), os.fdopen(end, "rb")
+    )
+    with closing(transport):
+        yield reader, other
+
+
+@cache
+def _nursery() -> socket.socket:
+    """Where workers are ordered; whoever answers ends with this process."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "tests.support.worker_nursery", str(theirs.fileno())],
+            cwd=ROOT,
+            pass_fds=[theirs.fileno()],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+
+    def end() -> None:
+        ours.close()
+        process.wait()
+
+    atexit.register(end)
+    return ours
+
+
+def _fork(environment: Mapping[str, str], files: tuple[int, int]) -> int:
+    """Order a worker; its process."""
+    nursery = _nursery()
+    socket.send_fds(nursery, [json.dumps(environment).encode() + b"\n"], files)
+    with nursery.makefile("rb") as answers:
+        return int(answers.readline())
 
 
 async def expire_leases(dsn: str) -> None:
