@@ -353,7 +353,8 @@ class AppendRepository:
         values["set_aside"] = [
             Range(omitted.lower, omitted.upper) for omitted in values["set_aside"]
         ]
-        values["open_calls"] = +Counter[str](from_json(values["open_calls"] or "{}"))
+        calls = values["open_calls"]
+        values["open_calls"] = +Counter[str](from_json(calls)) if calls else Counter()
         return OpenSession(tenant_id=self._access.tenant_id, session_id=session_id, **values)
 
     async def add(

@@ -36,10 +36,6 @@ _SAID: Final = (
 )  # fmt: skip
 """Columns that hold what a request says, as it says it."""
 
-_SHOWN: Final = (
-    *_SAID, "message_id", "metadata", "parent_message_id", "sequence_no", "create_time",
-)  # fmt: skip
-
 _DERIVED = re.compile(r"lc-[0-9a-f]{24}-[0-9a-f]{24}")
 """Ids that `KeMemMiddleware` derives from the session and from what only who said it knows: a key
 learns nothing of others by them."""
@@ -163,12 +159,12 @@ def _grow(
 
 def _shown(row: Mapping[str, Any], session: OpenSession) -> MessageRead:
     """A new message as its row will be read. It was validated in the request."""
-    return MessageRead.model_construct(
-        session_id=session.session_id,
-        agent_id=session.agent_id,
-        user_id=session.user_id,
-        **{name: row[name] for name in _SHOWN},
-    )
+    owner = {
+        "session_id": session.session_id,
+        "agent_id": session.agent_id,
+        "user_id": session.user_id,
+    }
+    return MessageRead.of_valid({**row, **owner})
 
 
 def _last(roles: Sequence[str], role: str) -> int | None:
@@ -225,6 +221,8 @@ async def _check_tool_results(
 
     Raises UnknownToolCallError.
     """
+    if all(message.tool_call_id is None for _, message in fresh):
+        return
     here: Counter[str] = Counter()
     before: list[tuple[int, str]] = []
     for index, message in fresh:

@@ -14,7 +14,8 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
+from functools import lru_cache
 from itertools import islice
 from typing import Any, Final
 from unicodedata import category, normalize
@@ -74,7 +75,9 @@ def stored_terms(terms: Sequence[str], marks: Sequence[str] = ()) -> StoredTerms
     if len(frequencies) > MOST_TERMS:
         frequencies = Counter(dict(islice(frequencies.items(), MOST_TERMS)))
         count = frequencies.total()
-    values: dict[int, float] = {key: min(often, MOST_OFTEN) for key, often in frequencies.items()}
+    values: dict[int, float] = dict(frequencies)
+    if max(values.values(), default=0) > MOST_OFTEN:
+        values = {key: min(often, MOST_OFTEN) for key, often in values.items()}
     for mark in marks:
         values[term_key(mark)] = 1
     return StoredTerms(SparseVector(values, DIMENSION), min(count, MOST_COUNTED))
@@ -197,6 +200,7 @@ _CJK_RUN = re.compile("[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af]+")
 _CJK_NAME_LENGTHS: Final = (2, 3, 4)
 _CJK_RUNS: Final = 20
 _MOST_MARKS: Final = 1_000
+_CACHED_DAYS: Final = 1_024
 
 
 def index_values(
@@ -224,7 +228,7 @@ def index_values(
     for name in names:
         said += terms(name)
     if said_at is not None:
-        said += terms(_day(said_at, chinese=cjk_share(text) > 0.5))
+        said += _day_terms(said_at.date(), chinese=cjk_share(text) > 0.5)
     kept = stored_terms(said, marks=[mark for name in names for mark in _marks(name)])
     return {
         "terms": kept.vector,
@@ -268,7 +272,7 @@ def _mark(name: str) -> str:
     return f"\x1fspeaker:{bare.casefold()}"
 
 
-def _day(moment: datetime, *, chinese: bool) -> str:
-    if chinese:
-        return f"{moment.year}年{moment.month}月{moment.day}日"
-    return written_day(moment)
+@lru_cache(_CACHED_DAYS)
+def _day_terms(day: date, *, chinese: bool) -> Sequence[str]:
+    """Most texts of a while are of one day."""
+    return terms(f"{day.year}年{day.month}月{day.day}日" if chinese else written_day(day))

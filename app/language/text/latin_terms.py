@@ -109,15 +109,17 @@ def _spoken(run: str) -> tuple[tuple[str, str, int], ...]:
     return tuple((word, language, weight) for language, weight in _WEIGHTS.get(word, ()))
 
 
-def latin_terms(runs: Sequence[str]) -> Iterator[tuple[str, ...]]:
-    """Yield the terms of each run of a text, none for a stop word.
+def latin_terms(runs: Sequence[str]) -> list[Sequence[str]]:
+    """Return the terms of each run of a text, none for a stop word.
 
     A run holds letters, digits and what joins them, in the case it was written in; accents are
     composed and quotes straight.
     """
     language = guess_language(runs)
-    for run in runs:
-        yield _cached(run, language) if len(run) <= LONGEST else tuple(_terms(run, language))
+    return [
+        _cached(run, language) if len(run) <= LONGEST else tuple(_terms(run, language))
+        for run in runs
+    ]
 
 
 def bare_term(run: str) -> str:

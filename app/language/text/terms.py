@@ -66,8 +66,12 @@ def terms(text: str) -> list[str]:
     """
     text = _fold(text)
     runs: list[tuple[str, str]] = _RUN.findall(text)
-    latin = latin_terms([run for _, run in runs if run])
-    found = list(chain.from_iterable(cjk_terms(cjk) if cjk else next(latin) for cjk, _ in runs))
+    words = [run for _, run in runs if run]
+    latin = latin_terms(words)
+    if len(words) < len(runs):
+        each = iter(latin)
+        latin = [cjk_terms(cjk) if cjk else next(each) for cjk, _ in runs]
+    found = list(chain.from_iterable(latin))
     if "月" in text:
         found += (
             month_term(int(digits) if digits else _NUMERALS.index(numeral))

@@ -218,7 +218,7 @@ def _read_model(row: Mapping[str, Any], kept: dict[str, Any], now: datetime) -> 
     """A new memory as it crosses HTTP: as the history has it, with the times of its row."""
     said_at = row["said_at"]
     return MemoryRead.of_valid(
-        **kept
+        kept
         | {
             "conflicts_with": [],
             "newer_conflicts": [],
@@ -239,18 +239,20 @@ def outcome_of(
 ) -> Outcome:
     """What became of one statement."""
     return Outcome.of_valid(
-        index=candidate.index,
-        event=candidate.event or "ADD",
-        memory_id=candidate.memory_id,
-        memory=memory,
-        content=None,
-        previous=candidate.previous,
-        replaced=[],
-        reason=None,
-        similarity=candidate.similarity,
-        reasons=[
-            Reason(code=reason.code, detail=reason.detail, figures=dict(reason.figures))
-            for reason in candidate.reasons
-        ],
-        decision_id=decision_id,
+        {
+            "index": candidate.index,
+            "event": candidate.event or "ADD",
+            "memory_id": candidate.memory_id,
+            "memory": memory,
+            "content": None,
+            "previous": candidate.previous,
+            "replaced": [],
+            "reason": None,
+            "similarity": candidate.similarity,
+            "reasons": [
+                Reason(code=reason.code, detail=reason.detail, figures=dict(reason.figures))
+                for reason in candidate.reasons
+            ],
+            "decision_id": decision_id,
+        }
     )

@@ -8,6 +8,7 @@ cannot carry.
 
 import math
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Annotated, Any, Final, Self
 from unicodedata import category, normalize
@@ -116,7 +117,7 @@ class ReadSchema(BaseModel):
     model_config = ConfigDict(from_attributes=True, validate_by_name=True, serialize_by_alias=True)
 
     @classmethod
-    def of_valid(cls, **values: Any) -> Self:
+    def of_valid(cls, values: Mapping[str, Any]) -> Self:
         """One of values that are as validation would leave them, none of them left out.
 
         `model_construct` takes as long as validating.
