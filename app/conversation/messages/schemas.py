@@ -2,7 +2,14 @@
 
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import BeforeValidator, Field, JsonValue, StringConstraints, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    StringConstraints,
+    model_validator,
+)
 
 from app.conversation.messages.tool_blocks import without_tool_blocks
 from app.conversation.sessions.schemas import StateDocument
@@ -248,6 +255,9 @@ class MessageAppended(ReadSchema):
 
 class WindowStrategy(Schema):
     """How a window is chosen from for one call; what it chooses is made valid and fits."""
+
+    # What can be changed would be copied for each request that leaves it out.
+    model_config = ConfigDict(frozen=True)
 
     name: Kind = Field(
         default="last_tokens",

@@ -56,7 +56,7 @@ def window_message(row: Mapping[str, Any]) -> WindowMessage:
         role=row["role"],
         tokens=row["tokens"],
         create_time=row["create_time"],
-        calls=tuple(call_ids(row["tool_calls"])),
+        calls=tuple(call_ids(row["tool_calls"])) if row["tool_calls"] else (),
         answers=row["tool_call_id"],
         event_type=row["event_type"],
         is_read=row.get("is_read", True),

@@ -30,6 +30,9 @@ INDENT: Final = "  "
 REQUEST_WORDS: Final = 15
 """Words that are shown of what an assistant was asked."""
 
+REQUEST_CHARACTERS: Final = 200
+"""Of these alone, if they have more words than that, the end is looked for."""
+
 MISSES: Final = 20
 """After so many pieces in a row that do not fit, no more are tried."""
 
@@ -224,6 +227,10 @@ def _shown(message: FoundMessage, numbers: Sequence[int]) -> str:
 
 
 def _cut(request: str) -> str:
+    begin = request[:REQUEST_CHARACTERS]
+    if word_count(begin) > REQUEST_WORDS + 1:
+        # The last of these words may go on; where the text is cut is before it, whatever follows.
+        request = begin
     text, cut = cut_at_sentence(request, lambda part: word_count(part) <= REQUEST_WORDS)
     return f"{text} {ELLIPSIS}" if cut and not text.endswith(ELLIPSIS) else text
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, JsonValue, StrictBool, StringConstraints
+from pydantic import ConfigDict, Field, JsonValue, StrictBool, StringConstraints
 
 from app.conversation.messages.schemas import (
     CONTENT_LENGTH,
@@ -42,6 +42,9 @@ LeftOut = Literal["budget", "limit", "injection_off", "excluded"]
 class Include(Schema):
     """Which parts are wanted."""
 
+    # What can be changed would be copied for each request that leaves it out.
+    model_config = ConfigDict(frozen=True)
+
     profile: bool = True
     blocks: bool = True
     summary: bool = True
@@ -53,6 +56,8 @@ class Include(Schema):
 
 class MemoryFilter(Schema):
     """Which memories the context may show; fields that are left out do not restrict it."""
+
+    model_config = ConfigDict(frozen=True)
 
     scopes: list[Scope] | None = Field(default=None, min_length=1, max_length=4)
     memory_types: list[MemoryType] | None = Field(default=None, min_length=1, max_length=12)

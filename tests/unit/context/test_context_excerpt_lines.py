@@ -1,6 +1,7 @@
 """Which excerpts fit a budget: what a line takes is counted as it is shown in the end."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
@@ -56,3 +57,22 @@ def test_a_reply_alone_says_what_it_was_asked() -> None:
 
     assert f'2 assistant, replying to "{ASKED}": {SAID[2]}' in section.text
     assert lines([2]).chosen(section.tokens - 1, 10).shown == []
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        "Which hut has beds for the three of us? ",
+        "the way around the lake " * 4,
+        "我们三个人六月去哪里爬山比较好？" * 3,
+        "a.b " * 17,
+    ],
+)
+def test_a_long_request_is_cut_as_its_beginning_is(begin: str) -> None:
+    def shown(request: str) -> str:
+        message = replace(piece(2).message, read_request=lambda: request)
+        found = Excerpts([FoundPiece(message, 0, 1.0, None, (), ())], {"s": 1}, 1)
+        return ExcerptLines(found, "t", EstimatedTokens()).chosen(1000, 10).section.text
+
+    assert shown(begin * 9) == shown(begin * 2000)
+    assert len(shown(begin * 9)) < len(begin * 9) + 400
