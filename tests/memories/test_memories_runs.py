@@ -1,9 +1,11 @@
 """`run_id`: only what came from one session, in searches, lists, counts and deletions."""
 
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
+import pytest_asyncio
 from fastapi import FastAPI
 from httpx import AsyncClient
 
@@ -15,7 +17,7 @@ from app.settings import Settings
 from tests.support.api import execute, fields, found, listed, ok, problem, save, search
 from tests.support.plans import generic_plans, new_crowd, nodes, sent_by
 from tests.support.service import client_of
-from tests.support.tenants import Caller, make_key
+from tests.support.tenants import Caller, make_key, make_tenant
 
 TEA = "She drinks green tea."
 SECOND = "She drinks green tea from a glass."
@@ -25,6 +27,20 @@ MODES = ("hybrid", "semantic", "lexical")
 @pytest.fixture
 async def town(client: AsyncClient) -> dict[str, str]:
     """Ids of memories, by where they came from and where they count."""
+    return await built(client)
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shared_town(
+    app: FastAPI, runtime: Runtime
+) -> AsyncIterator[tuple[AsyncClient, dict[str, str]]]:
+    """A town that tests leave as it is, and a client of its tenant."""
+    owner = await make_tenant(runtime)
+    async with client_of(app, owner.key) as reader:
+        yield reader, await built(reader)
+
+
+async def built(client: AsyncClient) -> dict[str, str]:
     ok(await client.post("/users", json={"user_id": "ana"}), 201)
     body = {"project_id": "p1", "project_name": "P", "owner_id": "ana"}
     ok(await client.post("/projects", json=body), 201)
@@ -80,9 +96,14 @@ class TestSearch:
         ],
     )
     async def test_run_leaves_out_what_came_from_elsewhere(
-        self, client: AsyncClient, town: dict[str, str], asked: dict, hits: list[str], mode: str
+        self,
+        shared_town: tuple[AsyncClient, dict[str, str]],
+        asked: dict,
+        hits: list[str],
+        mode: str,
     ) -> None:
-        assert named(town, await found(client, mode=mode, **asked)) == hits
+        reader, town = shared_town
+        assert named(town, await found(reader, mode=mode, **asked)) == hits
 
     @pytest.mark.parametrize("mode", MODES)
     async def test_run_is_found_as_it_was_known(
@@ -167,11 +188,16 @@ class TestLists:
     )
     @pytest.mark.parametrize("past", [False, True], ids=["now", "known_at"])
     async def test_list_shows_the_run_alone(
-        self, client: AsyncClient, town: dict[str, str], asked: dict, rows: list[str], past: bool
+        self,
+        shared_town: tuple[AsyncClient, dict[str, str]],
+        asked: dict,
+        rows: list[str],
+        past: bool,
     ) -> None:
+        reader, town = shared_town
         then = {"known_at": datetime.now(UTC).isoformat()} if past else {}
 
-        assert named(town, await listed(client, **asked, **then)) == rows
+        assert named(town, await listed(reader, **asked, **then)) == rows
 
     async def test_counts_are_of_the_run_alone(
         self, client: AsyncClient, town: dict[str, str]
