@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from app.language.text import secret_patterns
@@ -51,7 +51,6 @@ def test_index_keeps_the_order_and_what_may_match_anywhere() -> None:
     assert index.possible("a door") == [1]
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_a_rule_that_matches_is_always_possible(data: st.DataObject) -> None:
     place = data.draw(st.sampled_from(range(len(RULE_PATTERNS))))
@@ -62,7 +61,6 @@ def test_a_rule_that_matches_is_always_possible(data: st.DataObject) -> None:
     assert place in INDEX.possible(text)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_a_format_that_matches_is_always_possible(data: st.DataObject) -> None:
     place = data.draw(st.sampled_from(range(len(FORMATS))))
