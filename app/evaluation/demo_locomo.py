@@ -10,7 +10,13 @@ from typing import Any
 
 from app.console import out, print_table, progress
 from app.evaluation.api import Api
-from app.evaluation.locomo import CATEGORIES, LocomoConversation, LocomoQuestion, Sitting, Turn
+from app.evaluation.locomo import (
+    CATEGORIES,
+    LocomoConversation,
+    LocomoQuestion,
+    LocomoTurn,
+    Sitting,
+)
 
 BATCH = 100
 AGENT = "locomo"
@@ -76,7 +82,7 @@ class Loader:
                 self.loaded.messages["existing"] += answer.body["existing"]
                 done(len(turns))
 
-    def _message(self, turn: Turn, sitting: Sitting) -> dict[str, Any]:
+    def _message(self, turn: LocomoTurn, sitting: Sitting) -> dict[str, Any]:
         return {
             "message_id": f"{self._talk.user_id}:{turn.dia_id}",
             "role": turn.role,
@@ -94,7 +100,7 @@ class Loader:
                     self._note(turns[outcome["index"]], outcome)
                 done(len(turns))
 
-    def _memories(self, turns: tuple[Turn, ...], sitting: Sitting) -> dict[str, Any]:
+    def _memories(self, turns: tuple[LocomoTurn, ...], sitting: Sitting) -> dict[str, Any]:
         return {
             "messages": [
                 {
@@ -113,18 +119,18 @@ class Loader:
             "on_duplicate": "allow",
         }
 
-    def _note(self, turn: Turn, outcome: dict[str, Any]) -> None:
+    def _note(self, turn: LocomoTurn, outcome: dict[str, Any]) -> None:
         self.loaded.events[outcome["event"]] += 1
         self.loaded.refusals.update(reason["code"] for reason in outcome["reasons"])
         if outcome["memory_id"]:
             self.loaded.turns.setdefault(outcome["memory_id"], set()).add(turn.dia_id)
 
 
-def _metadata(turn: Turn, sitting: Sitting) -> dict[str, Any]:
+def _metadata(turn: LocomoTurn, sitting: Sitting) -> dict[str, Any]:
     return {"speaker": turn.speaker, "dia_id": turn.dia_id, "session_date": sitting.date}
 
 
-def _batches(turns: Iterable[Turn]) -> list[tuple[Turn, ...]]:
+def _batches(turns: Iterable[LocomoTurn]) -> list[tuple[LocomoTurn, ...]]:
     held = tuple(turns)
     return [held[start : start + BATCH] for start in range(0, len(held), BATCH)]
 

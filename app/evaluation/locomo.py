@@ -30,7 +30,7 @@ _SESSION = re.compile(r"session_(\d+)\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class LocomoTurn:
     """One thing said. `dia_id` is the data set's own id, such as D3:11."""
 
     dia_id: str
@@ -57,7 +57,7 @@ class Sitting:
 
     number: int
     date: str
-    turns: tuple[Turn, ...]
+    turns: tuple[LocomoTurn, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,9 +146,9 @@ def _conversation(sample: dict[str, Any]) -> LocomoConversation:
     return LocomoConversation(sample["sample_id"], speakers, sittings, questions)
 
 
-def _turn(turn: dict[str, Any], first_speaker: str) -> Turn:
+def _turn(turn: dict[str, Any], first_speaker: str) -> LocomoTurn:
     role = "user" if turn["speaker"] == first_speaker else "assistant"
-    return Turn(turn["dia_id"], turn["speaker"], role, turn["text"], turn.get("blip_caption"))
+    return LocomoTurn(turn["dia_id"], turn["speaker"], role, turn["text"], turn.get("blip_caption"))
 
 
 def evidence_of(labels: list[str], known: set[str]) -> frozenset[str]:

@@ -19,7 +19,7 @@ from app.conversation.messages.capture import (
     said_text,
     signals_of,
     turn_complete,
-    worth_reading,
+    why_unread,
 )
 
 TAGS = ("uploaded_files", "memory")
@@ -49,6 +49,10 @@ def reply(content: object = "", **more: Any) -> Said:
 
 def texts(*messages: Said) -> list[tuple[str, str]]:
     return [(turn.role, turn.text) for turn in readable(messages, TAGS).turns]
+
+
+def reason_of(messages: list[Said], tags: tuple[str, ...] = TAGS) -> str | None:
+    return why_unread(messages, readable(messages, tags))
 
 
 class TestTurns:
@@ -222,7 +226,7 @@ class TestUploads:
         picture = [{"type": "image_url", "image_url": {"url": "s3://a.png"}}]
 
         assert texts(user("", parts=picture), reply("A cat."), user("right")) == [("user", "right")]
-        assert worth_reading([user("", parts=picture)], TAGS) == "upload_only"
+        assert reason_of([user("", parts=picture)]) == "upload_only"
 
 
 class TestContent:
@@ -341,11 +345,11 @@ class TestWorth:
     def test_the_user_must_have_said_something(
         self, messages: list[Said], reason: str | None
     ) -> None:
-        assert worth_reading(messages, TAGS) == reason
+        assert reason_of(messages) == reason
 
     def test_a_block_is_not_what_the_user_said(self) -> None:
-        assert worth_reading([user("<memory>I live in Bonn</memory> ok")], TAGS) == "trivial"
-        assert worth_reading([user("<memory>I live in Bonn</memory> ok")], ()) is None
+        assert reason_of([user("<memory>I live in Bonn</memory> ok")]) == "trivial"
+        assert reason_of([user("<memory>I live in Bonn</memory> ok")], ()) is None
 
 
 class TestSignals:
@@ -429,5 +433,5 @@ class TestAnyConversation:
 
     @given(st.lists(ANY_MESSAGE, max_size=8))
     def test_what_is_worth_reading_has_a_turn_of_the_user(self, messages: list[Said]) -> None:
-        if worth_reading(messages, TAGS) is None:
+        if reason_of(messages) is None:
             assert any(turn.role == "user" for turn in readable(messages, TAGS).turns)

@@ -128,18 +128,14 @@ def readable(messages: Sequence[Said], tags: Collection[str]) -> CapturedMessage
     return CapturedMessages(turns, list(said_back), dict(skipped), cut)
 
 
-def worth_reading(messages: Sequence[Said], tags: Collection[str]) -> Unread | None:
-    """Why these messages start no extraction, or None when they do.
+def why_unread(messages: Sequence[Said], reading: CapturedMessages) -> Unread | None:
+    """Why these messages, of which `readable` made `reading`, start no extraction, or None when
+    they do.
 
     They do when the user says anything in them that is more than an acknowledgement, or that
     confirms what the assistant said: the first turn follows what is not among them, most often
     a reply.
     """
-    return why_unread(messages, readable(messages, tags))
-
-
-def why_unread(messages: Sequence[Said], reading: CapturedMessages) -> Unread | None:
-    """As `worth_reading`, of messages that were read by `readable`."""
     if any(_tells(turn, before) for before, turn in pairwise([None, *reading.turns])):
         return None
     by_user = any(turn.role == "user" for turn in reading.turns)

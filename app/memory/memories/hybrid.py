@@ -1,8 +1,7 @@
-"""Similarity, confidence and scope weighed into one score; the order of a search by words, vectors
+"""What similarity, confidence and scope weigh in one score; the order of a search by words, vectors
 and context, and every part of it. Pure.
 """
 
-import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
@@ -58,42 +57,6 @@ class ScopeWeights:
         _check_range(self)
         weights = {name: getattr(self, name) for name in SCOPES}
         object.__setattr__(self, "by_scope", MappingProxyType(weights))
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreParts:
-    """What each part contributed to a score, its weight applied; for `explain`."""
-
-    similarity: float
-    confidence: float
-    scope: float
-
-    @property
-    def total(self) -> float:
-        """The score, 0 to 1."""
-        # The weights may sum to a hair over 1.
-        return min(self.similarity + self.confidence + self.scope, 1.0)
-
-
-def score_parts(
-    similarity: float, confidence: float, scope_weight: float, weights: RankWeights
-) -> ScoreParts:
-    """Weigh one item.
-
-    Args:
-        similarity: cosine of query and item; below 0 counts as 0 and above 1, from rounding,
-            as 1. Not a number, from a vector of zeros, counts as 0.
-        confidence: 0 to 1, as the gate let it in.
-        scope_weight: 0 to 1, from `ScopeWeights`.
-        weights: the share of each part.
-
-    """
-    likeness = 0.0 if math.isnan(similarity) else min(max(similarity, 0.0), 1.0)
-    return ScoreParts(
-        similarity=likeness * weights.similarity,
-        confidence=confidence * weights.confidence,
-        scope=scope_weight * weights.scope,
-    )
 
 
 def _check_range(weights: RankWeights | ScopeWeights) -> None:
