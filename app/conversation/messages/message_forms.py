@@ -31,9 +31,11 @@ LONG_ARGUMENTS: Final = 200
 """Characters of a call's arguments that are replaced where there is no room for them."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Spoken:
-    """A message as it goes to the model; stored messages have `message_id` and `sequence_no`."""
+    """A message as it goes to the model; stored messages have `message_id` and `sequence_no`. Never
+    changed, as a `WindowMessage`.
+    """
 
     role: str
     content: str
@@ -113,9 +115,11 @@ class Mark:
         return f"[{tokens} tokens left out: {where}.]"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ShownMessage:
-    """A message in the form in which it is shown, with its tokens in that form."""
+    """A message in the form in which it is shown, with its tokens in that form. Never changed, as a
+    `WindowMessage`.
+    """
 
     message: WindowMessage
     spoken: Spoken

@@ -18,9 +18,10 @@ EVENT_TYPE: Final = "event_type"
 """Metadata of a system message that reports an event and is no instruction."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WindowMessage:
-    """A message, as far as cutting looks at it.
+    """A message, as far as cutting looks at it. Never changed: a frozen class takes ten times as
+    long to make, and a context has fifty.
 
     Args:
         calls: ids of the calls it makes.
