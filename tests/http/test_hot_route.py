@@ -258,3 +258,18 @@ async def test_hot_route_is_tried_before_what_was_included_earlier() -> None:
     # By the other method alone, which no hot route has.
     assert Tried.count == 1
     assert app.openapi() == schema.openapi()
+
+
+@pytest.mark.parametrize(
+    "added", [{"prefix": "/v2"}, {"dependencies": [Depends(caller)]}, {"max_body_size": 100}]
+)
+def test_router_of_a_hot_route_cannot_be_included_with_more(added: Any) -> None:
+    router = APIRouter(prefix="/v1")
+    router.add_api_route("/hot", answer, methods=["POST"], route_class_override=HotRoute)
+    app, plain = FastAPI(), FastAPI()
+    app.include_router(router, **added)
+    plain.include_router(router)
+
+    try_first(plain.router)
+    with pytest.raises(TypeError, match="included with another"):
+        try_first(app.router)
