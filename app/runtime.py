@@ -162,6 +162,7 @@ async def open_runtime(
         finally:
             # Not cancelled: a write that is cut off may have been written, and counts twice.
             closing.set()
+            await runtime.large_buckets.aclose()
             await asyncio.wait([flushing])
             await _attempt("memory_use", lambda: runtime.memory_use.flush(everything=True))
             await _attempt("injections", lambda: runtime.injections.flush(everything=True))

@@ -181,6 +181,9 @@ async def opened(
                 Way.of(runtime, principal, kind(runtime.database))
                 for kind in (EveryRow, Candidates)
             ]
+            # The first search begins to read what the others choose from.
+            await ways[1].search("tea", "lexical", 10)
+            await ways[1].large.settled()
             yield cluster, ways, {row["memory_id"]: row["content"] for row in rows}
 
 

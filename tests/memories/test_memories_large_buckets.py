@@ -1,8 +1,9 @@
 """Candidates of large buckets: what they find beside a search of every row, and at what price."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from time import monotonic
 from typing import Any
 
 import asyncpg
@@ -16,7 +17,7 @@ from app.identity.tenants.access import Access, Principal
 from app.language.ranking.boosts import Boosts
 from app.language.ranking.packing import INDEX_COLUMNS as WORDS
 from app.language.ranking.query import parse_query
-from app.memory.memories.bucket_index import LONGEST_SESSION, USUAL
+from app.memory.memories.bucket_index import LONGEST_SESSION, USUAL, BucketIndex
 from app.memory.memories.bucket_repository import BucketRepository
 from app.memory.memories.bucket_sql import CODED_ROWS
 from app.memory.memories.candidate_search import by_all, by_vectors
@@ -30,7 +31,7 @@ from app.memory.memories.candidates_sql import (
     nearest_statement,
 )
 from app.memory.memories.comparison_sql import MINIMUM_DIMENSION, MOST_TERMS, nearest
-from app.memory.memories.large_buckets import AGAIN, LARGE, LargeBuckets, may_choose
+from app.memory.memories.large_buckets import AGAIN, LARGE, PAUSE, LargeBuckets, may_choose
 from app.memory.memories.quantisation import QuantisationService
 from app.memory.memories.recall_service import Recall, RecallService
 from app.memory.memories.search_sql import Bucket, SearchPlan
@@ -197,9 +198,18 @@ async def codes(dsn: str, tenant: Caller) -> int:
     return row["codes"]
 
 
-def known(runtime: Runtime, database: HotReads | None = None) -> LargeBuckets:
+def known(
+    runtime: Runtime, database: HotReads | None = None, clock: Callable[[], float] = monotonic
+) -> LargeBuckets:
     """Every bucket with codes is large."""
-    return LargeBuckets(database or runtime.database, least=1)
+    return LargeBuckets(database or runtime.database, clock, least=1)
+
+
+async def indexes(large: LargeBuckets, plan: SearchPlan) -> Sequence[BucketIndex]:
+    """What is known once everything has been read."""
+    await large.indexes(plan)
+    await large.settled()
+    return await large.indexes(plan)
 
 
 class Counted:
@@ -225,6 +235,8 @@ def in_mode(plan: SearchPlan, mode: str) -> SearchPlan:
 
 
 async def found(runtime: Runtime, plan: SearchPlan, large: LargeBuckets | None) -> list[str]:
+    if large is not None:
+        await indexes(large, plan)
     if plan.asked is None:
         hits = await by_vectors(runtime.database, plan, large)
     else:
@@ -264,9 +276,11 @@ class TestWhatIsFound:
         for number in range(10):
             plan = bucket.asked(number, explain=True)
             assert plan.asked is not None
+            large = known(runtime)
+            await indexes(large, plan)
             ways = [
-                await by_all(runtime.database, acme.tenant_id, plan, plan.asked, Boosts(), large)
-                for large in (None, known(runtime))
+                await by_all(runtime.database, acme.tenant_id, plan, plan.asked, Boosts(), way)
+                for way in (None, large)
             ]
             exact, chosen = ({hit.ranked.memory_id: hit.ranked for hit in way} for way in ways)
             assert exact.keys() & chosen.keys()
@@ -350,6 +364,7 @@ class TestWhatIsFound:
         )
         plan = filled.asked(2)
         large, database = known(runtime), Counted(runtime)
+        await indexes(large, plan)
         assert plan.asked is not None
 
         await by_all(database, plan.access.tenant_id, plan, plan.asked, Boosts(), large)
@@ -363,12 +378,12 @@ class TestWhatIsFound:
         await bucket.store(dsn)
         plan, now = bucket.asked(1), [0.0]
         large = LargeBuckets(runtime.database, lambda: now[0])
-        assert not await large.indexes(plan)
+        assert not await indexes(large, plan)
 
         await encode(runtime, acme)
         now[0] = AGAIN
 
-        assert await large.indexes(plan)
+        assert await indexes(large, plan)
         exact = await found(runtime, plan, None)
         chosen = await found(runtime, plan, large)
         assert len(set(exact) & set(chosen)) >= 9
@@ -382,11 +397,11 @@ class TestWhatIsFound:
         plan, tenant_id = filled.asked(1), filled.tenant.tenant_id
         statement = "UPDATE memory_buckets SET {} WHERE tenant_id = $1"
         await execute(dsn, statement.format("rows = $2"), tenant_id, LARGE)
-        assert await LargeBuckets(runtime.database).indexes(plan)
+        assert await indexes(LargeBuckets(runtime.database), plan)
 
         await execute(dsn, statement.format(change), tenant_id, LARGE)
 
-        assert not await LargeBuckets(runtime.database).indexes(plan)
+        assert not await indexes(LargeBuckets(runtime.database), plan)
 
     @pytest.mark.parametrize(
         ("mode", "limit", "share"),
@@ -442,12 +457,13 @@ class TestWhatIsFound:
             dsn, "UPDATE memory_buckets SET rows = $2 WHERE tenant_id = $1",
             filled.tenant.tenant_id, LARGE,
         )  # fmt: skip
-        database = Counted(runtime)
+        database, large = Counted(runtime), LargeBuckets(runtime.database)
         recalling = RecallService(
             runtime.database, runtime.search_ranks, None, runtime.embedding_ledger,
-            runtime.processing, LargeBuckets(runtime.database),
+            runtime.processing, large,
         )  # fmt: skip
         plan = filled.asked(1)
+        await indexes(large, plan)
         assert plan.asked is not None
         wanted = Recall(
             asked=EmbeddedQuery(
@@ -476,21 +492,22 @@ class TestWhatChanges:
         self, runtime: Runtime, dsn: str, filled: Filled
     ) -> None:
         plan, place = filled.asked(1), 37
-        database = Counted(runtime)
-        large, reads = known(runtime, database), []
+        database, now = Counted(runtime), [0.0]
+        large, reads = known(runtime, database, lambda: now[0]), []
         await execute(
             dsn,
             "UPDATE memories SET code = NULL, confidence = 1.0 WHERE memory_id = $1",
             filled.ids[place],
         )
-        for task in (None, filled.tenant, None):
-            if task is not None:
-                await encode(runtime, task)
+        for then, tenant in ((0.0, None), (1.0, filled.tenant), (2.0, None), (1.0 + PAUSE, None)):
+            now[0] = then
+            if tenant is not None:
+                await encode(runtime, tenant)
             assert (await found(runtime, plan, large))[0] == filled.ids[place]
             reads.append(database.statements.count(CODED_ROWS))
 
-        # Every row was ranked once, and what was read is read again at the next search.
-        assert reads == [1, 1, 2]
+        # Every row is ranked until what was read is read again, after a pause.
+        assert reads == [1, 1, 1, 2]
 
     async def test_a_search_while_a_code_is_made_finds_the_memory(
         self, runtime: Runtime, dsn: str, filled: Filled
@@ -622,7 +639,7 @@ class TestPlan:
         filled = await bucket_of(crowd)
         plan = in_mode(filled.asked(3, limit=limit), mode)
         assert may_choose(plan)
-        chosen = chosen_in(await known(crowd.runtime).indexes(plan), plan)
+        chosen = chosen_in(await indexes(known(crowd.runtime), plan), plan)
         text, values = (
             nearest_statement(plan, chosen)
             if plan.asked is None
@@ -657,7 +674,7 @@ class TestPlan:
         bucket = await bucket_of(crowd, memory_type=types.__getitem__)
         plan = bucket.asked(3, corrections=5)
         assert plan.asked is not None
-        chosen = chosen_in(await known(crowd.runtime).indexes(plan), plan)
+        chosen = chosen_in(await indexes(known(crowd.runtime), plan), plan)
         text, values, _ = candidates_statement(plan, plan.asked, chosen)
 
         found_plan = nodes(await plan_of(crowd.dsn, bucket.tenant.tenant_id, text, values))

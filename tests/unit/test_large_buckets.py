@@ -6,13 +6,14 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
+import asyncpg
 import numpy as np
 import pytest
 
 from app.identity.tenants.access import Access
 from app.language.ranking.features import BucketStatistics
 from app.language.ranking.query import ParsedQuery, parse_query
-from app.memory.memories.bucket_index import Chosen
+from app.memory.memories.bucket_index import BucketIndex, Chosen
 from app.memory.memories.bucket_sql import CODED_ROWS
 from app.memory.memories.candidates_sql import (
     LEAST_UNCODED,
@@ -29,10 +30,12 @@ from app.memory.memories.large_buckets import (
     MOST_KNOWN,
     MOST_ROWS,
     MOST_VECTORS,
+    PAUSE,
     LargeBuckets,
     may_choose,
 )
 from app.memory.memories.search_sql import Bucket, SearchPlan
+from app.platform.database.failures import DatabaseBusyError
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
 
@@ -138,19 +141,31 @@ class Registry:
     def __init__(self, *scope_ids: str, rows: int = LARGE, coded: bool = True) -> None:
         self.buckets = {("user", scope_id): (rows, coded) for scope_id in scope_ids}
         self.asked: list[tuple[str, tuple[object, ...]]] = []
-        self.read: list[tuple[object, ...]] = []
+        self.read: list[str] = []
+        self.answers = asyncio.Event()
+        self.answers.set()
+        self.error: Exception | None = None
 
     async def fetch(self, tenant_id: str, statement: str, *args: object) -> Sequence[Any]:
         if statement == CODED_ROWS:
-            self.read.append((tenant_id, *args))
-            await asyncio.sleep(0)
             scope, scope_id = map(str, args)
-            return [row_of(min(self.buckets[scope, scope_id][0], LARGE))]
+            self.read.append(scope_id)
+            await self.answers.wait()
+            if self.error is not None:
+                raise self.error
+            return [row_of(9, f"{scope} {scope_id} m 1")]
         self.asked.append((tenant_id, args))
         return [
             {"scope": scope, "scope_id": scope_id, "rows": rows, "coded": coded}
             for (scope, scope_id), (rows, coded) in self.buckets.items()
         ]
+
+
+async def indexes(buckets: LargeBuckets, plan: SearchPlan) -> Sequence[BucketIndex]:
+    """What is known once everything has been read."""
+    await buckets.indexes(plan)
+    await buckets.settled()
+    return await buckets.indexes(plan)
 
 
 class TestLargeBuckets:
@@ -159,13 +174,14 @@ class TestLargeBuckets:
         buckets = LargeBuckets(registry)
         session = Bucket("session", "s", 1.0)
 
-        [index] = await buckets.indexes(planned(buckets=[session, Bucket("user", "ana", 0.6)]))
+        plan = planned(buckets=[session, Bucket("user", "ana", 0.6)])
+        [index] = await indexes(buckets, plan)
         assert index.states == {"user ana m 1"}
-        assert not await buckets.indexes(planned(buckets=[session, Bucket("user", "bo", 0.6)]))
-        assert not await buckets.indexes(planned(buckets=[Bucket("agent", "ana", 0.4)]))
+        assert not await indexes(buckets, planned(buckets=[session, Bucket("user", "bo", 0.6)]))
+        assert not await indexes(buckets, planned(buckets=[Bucket("agent", "ana", 0.4)]))
         # All of a tenant at once, and of its buckets those that are searched.
         assert registry.asked == [("t", (MOST_KNOWN,))]
-        assert registry.read == [("t", "user", "ana")]
+        assert registry.read == ["ana"]
 
     @pytest.mark.parametrize(
         ("rows", "coded", "large"),
@@ -179,7 +195,7 @@ class TestLargeBuckets:
     ) -> None:
         buckets = LargeBuckets(Registry("ana", rows=rows, coded=coded))
 
-        assert bool(await buckets.indexes(planned())) is large
+        assert bool(await indexes(buckets, planned())) is large
 
     async def test_registered_bucket_beside_a_large_one_is_read_too(self) -> None:
         """It may have rows with codes, which are no rows without one."""
@@ -189,77 +205,126 @@ class TestLargeBuckets:
         places = [("user", "ana"), ("session", "s"), ("agent", "home"), ("project", "p")]
         plan = planned(buckets=[Bucket(scope, name, 0.5) for scope, name in places])
 
-        assert len(await LargeBuckets(registry).indexes(plan)) == 3
-        assert registry.read == [("t", *place) for place in places[:3]]
+        assert len(await indexes(LargeBuckets(registry), plan)) == 3
+        assert registry.read == ["ana", "s", "home"]
+
+    async def test_nobody_waits_for_a_reading_and_there_is_one(self) -> None:
+        registry = Registry("ana", "bo")
+        buckets, other = LargeBuckets(registry), planned(buckets=[Bucket("user", "bo", 0.6)])
+        assert await indexes(buckets, other)
+        registry.answers.clear()
+
+        assert not any([await buckets.indexes(planned()) for _ in range(3)])
+        assert await buckets.indexes(other)
+
+        registry.answers.set()
+        assert await indexes(buckets, planned())
+        assert registry.read == ["bo", "ana"]
+
+    @pytest.mark.parametrize(
+        "error", [DatabaseBusyError(), asyncpg.QueryCanceledError()], ids=["busy", "too long"]
+    )
+    async def test_bucket_that_cannot_be_read_is_small_for_a_while(self, error: Exception) -> None:
+        registry, now = Registry("ana"), [0.0]
+        buckets = LargeBuckets(registry, lambda: now[0])
+        registry.error = error
+        assert not await indexes(buckets, planned())
+        registry.error = None
+
+        now[0] = AGAIN - 1
+        assert not await indexes(buckets, planned())
+        assert len(registry.read) == 1
+        now[0] = AGAIN
+        assert await indexes(buckets, planned())
+
+    async def test_end_does_not_wait_for_a_reading(self) -> None:
+        registry = Registry("ana")
+        buckets = LargeBuckets(registry)
+        registry.answers.clear()
+        await buckets.indexes(planned())
+
+        await buckets.aclose()
+
+        assert not await buckets.indexes(planned())
 
     async def test_database_is_asked_again_after_a_while(self) -> None:
         registry, now = Registry(), [0.0]
         buckets = LargeBuckets(registry, lambda: now[0])
-        assert not await buckets.indexes(planned())
+        assert not await indexes(buckets, planned())
         registry.buckets["user", "ana"] = (LARGE, True)
 
         now[0] = AGAIN - 1
-        assert not await buckets.indexes(planned())
+        assert not await indexes(buckets, planned())
         now[0] = AGAIN
-        assert await buckets.indexes(planned())
+        assert await indexes(buckets, planned())
         assert len(registry.asked) == 2
         now[0] = 2 * AGAIN - 1
-        await buckets.indexes(planned())
+        assert await indexes(buckets, planned())
         assert len(registry.read) == 1
         now[0] = 2 * AGAIN
-        await buckets.indexes(planned())
+        assert await indexes(buckets, planned())
         assert len(registry.read) == 2
 
-    async def test_many_who_search_a_bucket_at_once_read_it_once(self) -> None:
-        registry = Registry("ana")
-        buckets = LargeBuckets(registry)
+    async def test_outdated_bucket_is_read_again_after_a_pause(self) -> None:
+        registry, now = Registry("ana", "bo"), [0.0]
+        buckets, other = (
+            LargeBuckets(registry, lambda: now[0]),
+            planned(buckets=[Bucket("user", "bo", 0.6)]),
+        )
+        await indexes(buckets, planned())
+        await indexes(buckets, other)
 
-        found = await asyncio.gather(*(buckets.indexes(planned()) for _ in range(8)))
+        buckets.outdated(planned(), {"user ana m 1"})
 
-        assert all(found)
-        assert len(registry.read) == 1
-
-    async def test_outdated_bucket_is_read_again(self) -> None:
-        registry = Registry("ana", "bo")
-        buckets = LargeBuckets(registry)
-        other = planned(buckets=[Bucket("user", "bo", 0.6)])
-        await buckets.indexes(planned())
-        await buckets.indexes(other)
-
-        buckets.outdated(planned())
-
-        assert await buckets.indexes(planned())
-        assert await buckets.indexes(other)
-        assert [scope_id for *_, scope_id in registry.read] == ["ana", "bo", "ana"]
+        assert not await indexes(buckets, planned())
+        now[0] = PAUSE
+        assert await indexes(buckets, planned())
+        assert await indexes(buckets, other)
+        assert registry.read == ["ana", "bo", "ana"]
         assert len(registry.asked) == 2
 
-    async def test_forgotten_bucket_is_small_until_the_database_is_asked_again(self) -> None:
+    async def test_what_was_read_after_an_outdated_index_is_kept(self) -> None:
+        """Of many searches under way, one hears of the change first."""
+        registry = Registry("ana")
+        buckets = LargeBuckets(registry)
+        await indexes(buckets, planned())
+
+        buckets.outdated(planned(), {"user ana m 0"})
+
+        assert await indexes(buckets, planned())
+        assert registry.read == ["ana"]
+
+    async def test_forgotten_bucket_is_small_for_a_while(self) -> None:
         registry, now = Registry("ana", "bo"), [0.0]
         buckets = LargeBuckets(registry, lambda: now[0])
-        buckets.forget(planned())
-        assert await buckets.indexes(planned())
+        assert await indexes(buckets, planned())
 
         buckets.forget(planned())
 
-        assert not await buckets.indexes(planned())
-        assert await buckets.indexes(planned(buckets=[Bucket("user", "bo", 0.6)]))
+        places = [Bucket("user", "ana", 0.6), Bucket("user", "bo", 0.6)]
+        assert not await indexes(buckets, planned())
+        # Nor is it left out of others: its rows with codes would be missed.
+        assert not await indexes(buckets, planned(buckets=places))
+        assert await indexes(buckets, planned(buckets=places[1:]))
         now[0] = AGAIN
-        assert await buckets.indexes(planned())
+        assert await indexes(buckets, planned())
 
-    async def test_process_keeps_so_many_rows_and_those_used_last(self) -> None:
+    async def test_process_keeps_so_many_bytes_and_what_was_used_last(self) -> None:
         registry = Registry("ana", "bo", "cem")
-        buckets = LargeBuckets(registry, most_rows=2 * LARGE)
+        [index] = await indexes(LargeBuckets(registry), planned())
+        buckets = LargeBuckets(registry, most_bytes=2 * index.size)
         plans = {
             name: planned(buckets=[Bucket("user", name, 0.6)]) for name in ("ana", "bo", "cem")
         }
         for name in ("ana", "bo", "ana", "cem"):
-            await buckets.indexes(plans[name])
+            await indexes(buckets, plans[name])
         registry.read.clear()
 
         for name in ("ana", "cem", "bo"):
-            await buckets.indexes(plans[name])
+            await indexes(buckets, plans[name])
 
-        assert [scope_id for *_, scope_id in registry.read] == ["bo"]
+        assert registry.read == ["bo"]
+        assert not await indexes(LargeBuckets(registry, most_bytes=index.size - 1), planned())
 
     async def test_process_forgets_the_tenant_that_it_noted_first(self) -> None:
         registry = Registry()

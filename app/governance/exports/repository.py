@@ -226,9 +226,10 @@ class ImportRepository:
             await self._db.execute(text("ROLLBACK TO SAVEPOINT rows"))
             raise RefusedRowsError(_why(error)) from error
         await self._db.execute(text("RELEASE SAVEPOINT rows"))
-        if "code" in shown:
+        written_now = {tuple(from_json(key)) for key in written_keys}
+        if written_now and "code" in shown:
             await BucketRepository(self._db, self._tenant_id).note_codes()
-        return {tuple(from_json(key)) for key in written_keys}
+        return written_now
 
     async def existing(self, table: Table, rows: Sequence[Row]) -> dict[Key, Row]:
         """What stands under the keys of rows, as an export would show it, by key."""

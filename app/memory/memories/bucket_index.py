@@ -77,13 +77,22 @@ class BucketIndex:
             often,
         )
 
+    @property
+    def size(self) -> int:
+        """Bytes that it takes, as good as all of them."""
+        arrays = (
+            self.ids, self.models, self.codes, self.sessions, self.lengths, self.keys,
+            self.starts, self.rows, self.often,
+        )  # fmt: skip
+        return sum(array.nbytes for array in arrays)
+
     def distances(self, vectors: Mapping[str, Any]) -> Ints:
         """Bits by which each row differs from the query; FAR where another model made its code."""
         found = np.full(len(self.ids), FAR, np.int32)
         for name, vector in vectors.items():
             made = self.models == (self.names.index(name) + 1 if name in self.names else -1)
-            if made.any():
-                code = np.packbits(np.asarray(vector) > 0)
+            code = np.packbits(np.asarray(vector) > 0)
+            if made.any() and len(code) <= self.codes.shape[1] * 8:
                 wide = np.zeros(self.codes.shape[1] * 8, np.uint8)
                 wide[: len(code)] = code
                 apart = np.bitwise_count(self.codes ^ wide.view(np.uint64))
@@ -132,16 +141,20 @@ def _postings(
     begins = _begins(sizes) // 4
     held = (np.diff(begins) - 3) // 2
     owner = np.repeat(np.arange(len(held), dtype=np.int32), held)
-    at = np.repeat(begins[:-1] + 3 - (np.cumsum(held) - held), held) + np.arange(len(owner))
+    # Numbers of 32 bits, for these arrays are the largest of all.
+    first = (begins[:-1] + 3 - (np.cumsum(held) - held)).astype(np.int32)
+    at = np.repeat(first, held) + np.arange(len(owner), dtype=np.int32)
     keys = flat[at]
-    often = flat[at + np.repeat(held, held)].view(np.float32)
-    order = np.argsort(keys, kind="stable")
+    at += np.repeat(held.astype(np.int32), held)
+    often = np.minimum(flat[at].view(np.float32), MOST_OFTEN).astype(np.uint8)
+    del flat, at
+    order = np.argsort(keys, kind="stable").astype(np.int32)
     distinct, starts = np.unique(keys[order], return_index=True)
     return (
         distinct,
         np.append(starts, len(keys)).astype(np.int64),
         owner[order],
-        np.minimum(often[order], MOST_OFTEN).astype(np.uint8),
+        often[order],
     )
 
 

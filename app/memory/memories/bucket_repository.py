@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from secrets import randbelow
 from typing import Any, Final
 
 import numpy as np
@@ -59,8 +60,8 @@ ORDER BY scope, scope_id, embedding_model
 """
 
 _REGISTER = """
-INSERT INTO memory_buckets (tenant_id, scope, scope_id, embedding_model, rows)
-VALUES (:tenant_id, :scope, :scope_id, :model, :rows)
+INSERT INTO memory_buckets (tenant_id, scope, scope_id, embedding_model, rows, version)
+VALUES (:tenant_id, :scope, :scope_id, :model, :rows, :version)
 ON CONFLICT (tenant_id, scope, scope_id, embedding_model) DO UPDATE SET rows = excluded.rows
 """
 
@@ -82,9 +83,17 @@ WHERE {_REGISTERED}
 
 _CHANGED = f"UPDATE memory_buckets SET version = version + 1 WHERE {_REGISTERED}"
 
-_ALL_CHANGED = (
-    "UPDATE memory_buckets SET version = version + 1 WHERE tenant_id = CAST(:tenant_id AS text)"
-)
+# In one order, so that two who change them never wait for each other.
+_ALL_CHANGED = """
+UPDATE memory_buckets AS changed SET version = changed.version + 1
+FROM (
+    SELECT scope, scope_id, embedding_model FROM memory_buckets
+    WHERE tenant_id = CAST(:tenant_id AS text)
+    ORDER BY scope, scope_id, embedding_model FOR UPDATE
+) AS held
+WHERE changed.tenant_id = CAST(:tenant_id AS text) AND changed.scope = held.scope
+    AND changed.scope_id = held.scope_id AND changed.embedding_model = held.embedding_model
+"""
 
 _FORGET = f"DELETE FROM memory_buckets WHERE {_REGISTERED}"
 
@@ -188,7 +197,9 @@ class BucketRepository:
 
     async def register(self, bucket: VectorBucket) -> None:
         """Note that it is quantised, or how many rows it has by now."""
-        await self._run(_REGISTER, **bucket.key(), rows=bucket.rows)
+        # One that was forgotten and comes back begins with another version than it had.
+        version = randbelow(2**48)
+        await self._run(_REGISTER, **bucket.key(), rows=bucket.rows, version=version)
 
     async def finish(self, bucket: VectorBucket) -> None:
         """Note that all its rows have codes."""

@@ -62,8 +62,8 @@ FITTING: Final = 0.5
 the embedder, and no search is decided by it."""
 
 
-ROWS_PER_PRODUCT: Final = 4
-"""To look at so many rows for candidates takes as long as to rank one with one vector."""
+READ_PER_PRODUCT: Final = 8
+"""To choose among rows by so many words takes as long as to rank one row by one vector."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +171,9 @@ async def _chosen(plan: SearchPlan, large: LargeBuckets | None) -> Chosen | None
     parts = await large.indexes(plan)
     if not parts:
         return None
-    rows = sum(len(part.ids) for part in parts)
-    return await in_turn(rows // ROWS_PER_PRODUCT, chosen_in, parts, plan)
+    terms = 0 if plan.asked is None else len(plan.asked.packed.terms)
+    read = sum(len(part.ids) for part in parts) * (2 + terms)
+    return await in_turn(read // READ_PER_PRODUCT, chosen_in, parts, plan)
 
 
 def _stand_for_all(
@@ -180,7 +181,7 @@ def _stand_for_all(
 ) -> bool:
     """Whether candidates stand for all rows; `large` hears why they do not."""
     if not is_current(seen, chosen):
-        large.outdated(plan)
+        large.outdated(plan, chosen.states)
         return False
     if not is_complete(seen, chosen, visible):
         large.forget(plan)
