@@ -111,9 +111,6 @@ def load(path: str) -> Any:
     # Read when numpy is imported. Requests run side by side, and their matrices are small: beside
     # other work, threads for each took up to forty times the processor's time to wait in.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    # Of a batch the tokenizer would make work for threads of its own, and the event loop would wait
-    # until they get a processor: 4 ms on a busy machine, for 0.01 ms of work.
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     # As in `app/main.py`: what is imported is no garbage.
     gc.disable()
     try:

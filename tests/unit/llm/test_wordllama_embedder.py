@@ -35,6 +35,16 @@ assert logging.getLogger().level == logging.WARNING
 assert "wordllama" not in sys.modules
 """
 
+TOKENISES_IN_ONE_THREAD = """
+import os, sys
+os.environ.pop("TOKENIZERS_PARALLELISM", None)
+from app.language.llm.wordllama_embedder import WordLlamaEmbedder
+if sys.argv[1:]:
+    os.environ["TOKENIZERS_PARALLELISM"] = sys.argv[1]
+WordLlamaEmbedder.load()
+assert os.environ["TOKENIZERS_PARALLELISM"] == (sys.argv[1:] or ["false"])[0]
+"""
+
 
 def python(*arguments: str) -> None:
     subprocess.run([sys.executable, "-c", *arguments], check=True, timeout=PATIENCE)
@@ -55,6 +65,11 @@ async def test_vectors_are_those_of_the_package(wordllama: WordLlamaEmbedder, tm
 
 def test_loading_touches_neither_logging_nor_the_package():
     python(LOADING_TOUCHES_NOTHING)
+
+
+@pytest.mark.parametrize("said", [[], ["true"]])
+def test_tokenizer_has_no_threads_unless_the_environment_says_so(said: list[str]):
+    python(TOKENISES_IN_ONE_THREAD, *said)
 
 
 async def test_meaning_brings_texts_together(wordllama: WordLlamaEmbedder):
