@@ -16,7 +16,7 @@ from app.language.keyless import kinds
 from app.language.keyless.attributes import attribute_of, gives
 from app.language.keyless.chinese_clauses import chinese_clauses
 from app.language.keyless.classifier import classifier
-from app.language.keyless.clauses import ASKED, Clause
+from app.language.keyless.clauses import ASKED, LONGEST_LEAD, Clause
 from app.language.keyless.english_clauses import english_clauses
 from app.language.keyless.mistakes import experience, mistake
 from app.language.keyless.relations import relations_of
@@ -130,26 +130,38 @@ def read(
     before = earlier[0] if earlier else None
     for language, text in by_language(turn.content):
         judged = classifier(language)
-        kept: list[tuple[Clause, float]] = []
+        kept: list[tuple[Clause, float, str]] = []
         clauses = READERS[language](text, before)
         likely = 0.0
-        for clause in clauses:
+        for place, clause in enumerate(clauses):
             sure = 1.0 if clause.cues.get(ASKED) else judged.probability(clause)
             alone = len(clauses) == 1 and "points" not in clause.cues
             if alone and (handed_over or 2 * (clause.end - clause.start) > len(text)):
                 sure = _more_likely(sure, (HANDED_OVER if handed_over else WHOLE)[language])
             told, likely = likely >= TOLD, sure
-            whole = clause
-            if told and clause.aside and sure < ALONE and not attribute_of(clause.text):
+            whole, explained_by = clause, clause.lead
+            joint = told and 0 < len(clause.aside) <= LONGEST_LEAD
+            if joint and sure < ALONE and not attribute_of(clause.text):
                 whole = replace(clause, lead=clause.lead or clause.aside)
+                explained_by = clause.lead or clauses[place - 1].text
                 sure = _more_likely(sure, JOINED)
             if sure >= floors[language] and len(clause.text) <= LONGEST:
-                kept.append((whole, round(sure, 3)))
-        for place, (clause, sure) in enumerate(kept):
-            # It stands in front of what explains it.
-            after = [each.lead for each, _ in kept[place + 1 :]]
-            if clause.lead or not any(each.startswith(clause.text) for each in after):
-                yield _proposed(clause, sure, text, turn, earlier)
+                kept.append((whole, round(sure, 3), explained_by))
+        for clause, sure in _told_once(kept):
+            yield _proposed(clause, sure, text, turn, earlier)
+
+
+def _told_once(kept: Sequence[tuple[Clause, float, str]]) -> list[tuple[Clause, float]]:
+    """Without the clauses that were put in front of those that they explain. Each comes with the
+    text of the clause that explains it.
+    """
+    explaining: set[str] = set()
+    found: list[tuple[Clause, float]] = []
+    for clause, sure, explained_by in reversed(kept):
+        if clause.lead or clause.text not in explaining:
+            found.append((clause, sure))
+        explaining.add(explained_by)
+    return found[::-1]
 
 
 def _more_likely(probability: float, factor: float) -> float:

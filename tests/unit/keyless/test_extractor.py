@@ -258,3 +258,18 @@ def test_several_named_people_are_read_with_a_floor_of_their_own():
     # Messages without a name are nobody else's.
     half_named = [replace(said[0], name="Ana"), said[1]]
     assert propose(ExtractionRequest(half_named, scopes=EVERY_SCOPE)) == []
+
+
+def test_clause_that_begins_like_what_is_put_in_front_of_another_stays():
+    told = read(
+        "I work at Ford\nI work at Fordham University as a teacher, but I am leaving in May."
+    )
+    assert [each.content for each in told] == [
+        "I work at Ford",
+        "I work at Fordham University as a teacher, but I am leaving in May.",
+    ]
+
+
+def test_clause_behind_a_long_one_is_kept_alone():
+    long = "I have worked as a nurse" + " with the doctors and the people of the ward" * 50
+    assert only(f"{long}, and I prefer tea to coffee.").content == "I prefer tea to coffee."
