@@ -13,7 +13,7 @@ import pytest
 from app.identity.tenants.access import Access
 from app.language.ranking.features import BucketStatistics
 from app.language.ranking.query import ParsedQuery, parse_query
-from app.memory.memories.bucket_index import BucketIndex, Chosen
+from app.memory.memories.bucket_index import BucketIndex, ChosenCandidates
 from app.memory.memories.bucket_sql import CODED_ROWS
 from app.memory.memories.candidates_sql import (
     LEAST_UNCODED,
@@ -339,9 +339,9 @@ class TestLargeBuckets:
         assert [tenant_id for tenant_id, _ in registry.asked] == ["t0"]
 
 
-def chosen_of(rows: int) -> Chosen:
+def chosen_of(rows: int) -> ChosenCandidates:
     statistics = BucketStatistics(np.zeros(0, np.int64), rows, 0.0)
-    return Chosen((), frozenset(), (), rows, frozenset({"user ana m 1"}), statistics)
+    return ChosenCandidates((), frozenset(), (), rows, frozenset({"user ana m 1"}), statistics)
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,7 @@ def _postings(
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class ChosenCandidates:
     """Candidates of a search, and what is known of all rows that were looked at.
 
     Args:
@@ -181,7 +181,7 @@ class Chosen:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class CandidateNumbers:
     """How many candidates there are at least.
 
     Args:
@@ -198,8 +198,8 @@ def choose(
     parts: Sequence[BucketIndex],
     vectors: Mapping[str, Any],
     asked: ParsedQuery | None,
-    wanted: Wanted,
-) -> Chosen:
+    wanted: CandidateNumbers,
+) -> ChosenCandidates:
     """The rows that are nearest by code or have the rarest words of the query, and the sessions
     that have most of them.
 
@@ -230,7 +230,7 @@ def choose(
         statistics = BucketStatistics(words.holders, rows, words.mean_length, sessions=of_sessions)
     places = np.unique(np.concatenate(chosen))
     ids = np.concatenate([part.ids for part in parts])
-    return Chosen(
+    return ChosenCandidates(
         [each.decode() for each in ids[places].tolist()],
         frozenset(each.decode() for each in ids[middle].tolist()),
         whole.tolist(),

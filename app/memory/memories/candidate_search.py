@@ -21,7 +21,7 @@ from app.language.ranking.boosts import Boosts
 from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import Records, read_records
 from app.language.text.offload import in_turn
-from app.memory.memories.bucket_index import Chosen
+from app.memory.memories.bucket_index import ChosenCandidates
 from app.memory.memories.candidates_sql import (
     Candidates,
     candidates_statement,
@@ -164,7 +164,7 @@ async def by_all(
     return await _shown(database, tenant_id, plan, await in_turn(work, ranked, ids, records, how))
 
 
-async def _chosen(plan: SearchPlan, large: LargeBuckets | None) -> Chosen | None:
+async def _chosen(plan: SearchPlan, large: LargeBuckets | None) -> ChosenCandidates | None:
     """The candidates among the rows with codes; None where every row is to be ranked."""
     if large is None or not may_choose(plan):
         return None
@@ -177,7 +177,7 @@ async def _chosen(plan: SearchPlan, large: LargeBuckets | None) -> Chosen | None
 
 
 def _stand_for_all(
-    plan: SearchPlan, chosen: Chosen, seen: Any, visible: int, large: LargeBuckets
+    plan: SearchPlan, chosen: ChosenCandidates, seen: Any, visible: int, large: LargeBuckets
 ) -> bool:
     """Whether candidates stand for all rows; `large` hears why they do not."""
     if not is_current(seen, chosen):

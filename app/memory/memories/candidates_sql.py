@@ -15,7 +15,7 @@ from app.language.ranking.features import BucketStatistics, word_weights
 from app.language.ranking.packing import BASE, DIGIT_BITS, K1, TERMS_PER_VECTOR
 from app.language.ranking.query import ParsedQuery
 from app.language.ranking.records import Column, Records, SearchStatement, id_hash_sql
-from app.memory.memories.bucket_index import BucketIndex, Chosen, Wanted, choose
+from app.memory.memories.bucket_index import BucketIndex, CandidateNumbers, ChosenCandidates, choose
 from app.memory.memories.bucket_sql import CODED, STATE
 from app.memory.memories.comparison_sql import Source, code_of
 from app.memory.memories.search_sql import (
@@ -48,10 +48,10 @@ DEEP: Final = 51
 """A search for more hits has `PER_HIT` candidates of a kind for each."""
 
 
-def chosen_in(parts: Sequence[BucketIndex], plan: SearchPlan) -> Chosen:
+def chosen_in(parts: Sequence[BucketIndex], plan: SearchPlan) -> ChosenCandidates:
     """The candidates among the rows with codes, for a plan for which `may_choose` is true."""
     vectors = plan.vectors if plan.asked is None else plan.asked.vectors
-    wanted = Wanted(
+    wanted = CandidateNumbers(
         PER_HIT * plan.limit if plan.limit > DEEP else 0,
         max(LEADING, plan.limit // HITS_PER_SESSION) if plan.mode == "hybrid" else 0,
     )
@@ -67,7 +67,7 @@ class Candidates:
     statistics: BucketStatistics
 
     @classmethod
-    def of(cls, seen: Any, records: Records, chosen: Chosen) -> "Candidates":
+    def of(cls, seen: Any, records: Records, chosen: ChosenCandidates) -> "Candidates":
         """Out of the row of `candidates_statement` and its records."""
         ids: Sequence[str] = seen["ids"] or ()
         cosines = records["ranked_similarity"].astype(np.float32)
@@ -77,7 +77,7 @@ class Candidates:
         return cls(ids, records, replace(chosen.statistics, usual_cosine=cosine))
 
 
-def is_current(seen: Any, chosen: Chosen) -> bool:
+def is_current(seen: Any, chosen: ChosenCandidates) -> bool:
     """Whether no row has got a code since the rows were read that were chosen from.
 
     Args:
@@ -88,7 +88,7 @@ def is_current(seen: Any, chosen: Chosen) -> bool:
     return frozenset(seen["states"] or ()) == chosen.states
 
 
-def is_complete(seen: Any, chosen: Chosen, visible: int) -> bool:
+def is_complete(seen: Any, chosen: ChosenCandidates, visible: int) -> bool:
     """Whether candidates can stand for the bucket: no row without a code was left out, and most of
     what was chosen may be seen and counts now.
 
@@ -107,7 +107,7 @@ def _most_uncoded(rows: int) -> int:
 
 
 def candidates_statement(
-    plan: SearchPlan, asked: ParsedQuery, chosen: Chosen
+    plan: SearchPlan, asked: ParsedQuery, chosen: ChosenCandidates
 ) -> tuple[str, list[object], list[Column]]:
     """As `features_statement`, of the candidates alone; and what `Candidates.of` wants."""
     statement = SearchStatement()
@@ -121,7 +121,7 @@ def candidates_statement(
     return begin + text, values, columns
 
 
-def nearest_statement(plan: SearchPlan, chosen: Chosen) -> tuple[str, list[object]]:
+def nearest_statement(plan: SearchPlan, chosen: ChosenCandidates) -> tuple[str, list[object]]:
     """As `search_statement`, of the candidates alone; each hit with `_BESIDE`, and in `visible` how
     many candidates may be seen.
     """
@@ -145,7 +145,7 @@ def _of_chosen(plan: SearchPlan, statement: SearchStatement) -> Source:
     return replace(source, code=None)
 
 
-def _candidates(plan: SearchPlan, chosen: Chosen, statement: SearchStatement) -> str:
+def _candidates(plan: SearchPlan, chosen: ChosenCandidates, statement: SearchStatement) -> str:
     """SQL that begins a statement with `chosen`, their ids."""
     corrections, kinds = "", ["SELECT memory_id FROM uncoded"]
     if plan.corrections and plan.asked is not None:
@@ -170,7 +170,7 @@ def _candidates(plan: SearchPlan, chosen: Chosen, statement: SearchStatement) ->
 
 
 def _corrections(
-    plan: SearchPlan, asked: ParsedQuery, chosen: Chosen, statement: SearchStatement
+    plan: SearchPlan, asked: ParsedQuery, chosen: ChosenCandidates, statement: SearchStatement
 ) -> str:
     """The nearest and those with the rarest words; all are looked at: there are few."""
     distance = "CAST(NULL AS float8)"

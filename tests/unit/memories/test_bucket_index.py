@@ -16,7 +16,13 @@ from hypothesis import strategies as st
 from app.language.ranking.packing import K1, MOST_OFTEN, B
 from app.language.ranking.query import ParsedQuery, parse_query
 from app.language.text.terms import term_key
-from app.memory.memories.bucket_index import LONGEST_SESSION, USUAL, BucketIndex, Wanted, choose
+from app.memory.memories.bucket_index import (
+    LONGEST_SESSION,
+    USUAL,
+    BucketIndex,
+    CandidateNumbers,
+    choose,
+)
 from app.memory.memories.comparison_sql import FEWEST
 
 NOW = datetime(2026, 11, 21, tzinfo=UTC)
@@ -115,7 +121,7 @@ def rare(holders: int, rows: int) -> float:
     return log1p((rows - holders + 0.5) / (holders + 0.5))
 
 
-def by_row(rows: list[Stored], vector: Any, wanted: Wanted) -> set[str]:
+def by_row(rows: list[Stored], vector: Any, wanted: CandidateNumbers) -> set[str]:
     """The candidates, row by row."""
     bits = (vector > 0).astype(int)
     distance = {row.number: int(np.sum(bits != np.array(row.bits))) for row in rows}
@@ -169,7 +175,7 @@ def leading(rows: list[Stored], number: int) -> set[int]:
 
 @given(stored())
 def test_candidates_are_those_chosen_row_by_row(rows: list[Stored]) -> None:
-    vector, wanted = vector_of(1, -1, 1, 1), Wanted(0, 40)
+    vector, wanted = vector_of(1, -1, 1, 1), CandidateNumbers(0, 40)
 
     chosen = choose([index_of(rows)], {MODEL: vector}, ASKED, wanted)
 
@@ -184,7 +190,7 @@ def test_candidates_are_those_chosen_row_by_row(rows: list[Stored]) -> None:
 
 @given(stored(), st.integers(0, 200))
 def test_two_buckets_are_looked_at_as_one(rows: list[Stored], cut: int) -> None:
-    vector, wanted = vector_of(1, -1, 1, 1), Wanted(0, 40)
+    vector, wanted = vector_of(1, -1, 1, 1), CandidateNumbers(0, 40)
     parts = [index_of(rows[:cut], "a"), index_of(rows[cut:], "b")]
 
     chosen = choose(parts, {MODEL: vector}, ASKED, wanted)
@@ -203,7 +209,7 @@ def test_without_words_the_nearest_alone_are_chosen() -> None:
     near = [replace(row, bits=(1,) * DIMENSION) for row in rows_with(FEWEST)]
     far = [replace(row, number=row.number + FEWEST, often=(3, 0, 0, 0)) for row in rows_with(50)]
 
-    chosen = choose([index_of([*near, *far])], {MODEL: vector_of(1)}, None, Wanted(0, 0))
+    chosen = choose([index_of([*near, *far])], {MODEL: vector_of(1)}, None, CandidateNumbers(0, 0))
 
     assert set(chosen.ids) == {row.memory_id for row in near}
     assert not chosen.middle
@@ -213,7 +219,7 @@ def test_without_words_the_nearest_alone_are_chosen() -> None:
 def test_what_another_model_made_is_not_near() -> None:
     rows = [replace(row, model="n" if row.number % 2 else MODEL) for row in rows_with(10)]
 
-    chosen = choose([index_of(rows)], {MODEL: vector_of(1)}, None, Wanted(0, 0))
+    chosen = choose([index_of(rows)], {MODEL: vector_of(1)}, None, CandidateNumbers(0, 0))
 
     assert set(chosen.ids) == {row.memory_id for row in rows if row.model == MODEL}
 
@@ -222,7 +228,7 @@ def test_what_another_model_made_is_not_near() -> None:
 def test_a_long_session_is_not_read_whole(rows: int, *, whole: bool) -> None:
     said = rows_with(rows, often=(1, 1, 0, 0), session=-5)
 
-    chosen = choose([index_of(said)], {}, ASKED, Wanted(0, 40))
+    chosen = choose([index_of(said)], {}, ASKED, CandidateNumbers(0, 40))
 
     assert chosen.whole == ([-5] if whole else [])
 
@@ -251,7 +257,7 @@ def test_a_bucket_without_codes_has_no_candidates() -> None:
     nothing = dict.fromkeys(sent([]), None)
     empty = BucketIndex.read(nothing | {"states": ["user ana m 0"], "names": [MODEL]})
 
-    chosen = choose([empty], {MODEL: vector_of(1)}, ASKED, Wanted(0, 40))
+    chosen = choose([empty], {MODEL: vector_of(1)}, ASKED, CandidateNumbers(0, 40))
 
     assert not chosen.ids
     assert chosen.states == {"user ana m 0"}
@@ -264,6 +270,6 @@ def test_ids_of_any_length_and_script_come_back(ids: list[str]) -> None:
     said["ids"] = b"".join(encoded)
     said["id_sizes"] = b"".join(pack(">i", len(each)) for each in encoded)
 
-    chosen = choose([BucketIndex.read(said)], {MODEL: vector_of(1)}, None, Wanted(0, 0))
+    chosen = choose([BucketIndex.read(said)], {MODEL: vector_of(1)}, None, CandidateNumbers(0, 0))
 
     assert chosen.ids == sorted(ids)
