@@ -7,6 +7,7 @@ import asyncpg
 import pytest
 
 from app.platform.database.connections import DriverConnections
+from tests.support.locks import until_asleep
 from tests.support.patience import PATIENCE
 
 MOST = 2
@@ -73,17 +74,6 @@ async def test_waiting_for_a_connection_ends(pool: asyncpg.Pool) -> None:
     await connections.close()
 
 
-async def asleep(dsn: str, pid: int) -> None:
-    """Return when a backend sleeps; a query that has not begun there cannot be cancelled."""
-    asked = "SELECT wait_event FROM pg_stat_activity WHERE pid = $1"
-    other = await asyncpg.connect(dsn)
-    try:
-        while await other.fetchval(asked, pid) != "PgSleep":
-            await other.execute("SELECT pg_sleep(0.02)")
-    finally:
-        await other.close()
-
-
 async def test_connection_of_a_failed_or_cancelled_query_works_again(
     connections: DriverConnections, dsn: str
 ) -> None:
@@ -96,7 +86,7 @@ async def test_connection_of_a_failed_or_cancelled_query_works_again(
     with pytest.raises(asyncpg.UndefinedTableError):
         await connections.use(lambda connection: connection.fetch("SELECT * FROM nothing"))
     sleeping = asyncio.create_task(connections.use(sleep))
-    await asleep(dsn, await pid)
+    await until_asleep(dsn, await pid)
     sleeping.cancel()
     with pytest.raises(asyncio.CancelledError):
         await sleeping

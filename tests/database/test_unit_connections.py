@@ -9,6 +9,7 @@ from sqlalchemy import text
 from app.platform.database.connections import UnitSession
 from app.platform.database.engine import Database, driver_of, open_database
 from tests.support.databases import served
+from tests.support.locks import until_asleep
 from tests.support.patience import PATIENCE
 
 TENANT = "tnt_any"
@@ -61,3 +62,46 @@ async def test_snapshot_gets_the_connection_that_a_unit_gives_back(single: Datab
         reading = asyncio.create_task(read())
         await asked.wait()
     assert await reading == backend
+
+
+async def cancelled_at_each_step(task: asyncio.Task[None]) -> None:
+    """As a group of tasks of anyio does."""
+    while not task.done():
+        task.cancel()
+        await asyncio.sleep(0)
+    assert task.cancelled()
+
+
+async def backend_of_a_unit(database: Database) -> int:
+    async with database.begin(TENANT) as db:
+        return int(await (await driver_of(db)).fetchval(BACKEND))
+
+
+async def test_connection_of_a_unit_cancelled_again_and_again_is_kept_when_it_has_rolled_back(
+    single: Database, dsn: str
+) -> None:
+    backend = await backend_of_a_unit(single)
+
+    async def sleep() -> None:
+        async with single.begin(TENANT) as db:
+            await (await driver_of(db)).execute("SELECT pg_sleep(600)")
+
+    sleeping = asyncio.create_task(sleep())
+    await until_asleep(dsn, backend)
+    await cancelled_at_each_step(sleeping)
+    assert await backend_of_a_unit(single) == backend
+
+
+async def test_connection_of_an_opening_cancelled_again_and_again_is_kept(
+    single: Database, dsn: str
+) -> None:
+    backend = await backend_of_a_unit(single)
+
+    async def sleep() -> None:
+        async with single.begin(TENANT, first="SELECT pg_sleep(600)"):
+            pytest.fail("opened")
+
+    sleeping = asyncio.create_task(sleep())
+    await until_asleep(dsn, backend)
+    await cancelled_at_each_step(sleeping)
+    assert await backend_of_a_unit(single) == backend

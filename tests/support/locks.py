@@ -55,3 +55,14 @@ async def until_somebody_waits(dsn: str, holder: int) -> None:
             holder,
         ):  # fmt: skip
             await asyncio.sleep(0.05)
+
+
+async def until_asleep(dsn: str, pid: int) -> None:
+    """Until a backend sleeps; a query that has not begun there cannot be cancelled."""
+    asked = "SELECT wait_event FROM pg_stat_activity WHERE pid = $1"
+    other = await asyncpg.connect(dsn)
+    try:
+        while await other.fetchval(asked, pid) != "PgSleep":
+            await other.execute("SELECT pg_sleep(0.02)")
+    finally:
+        await other.close()

@@ -199,8 +199,7 @@ class UnitConnections:
                 log.info("database_connection_replaced")
             except (asyncpg.PostgresError, asyncio.CancelledError):
                 # A lock waited for in vain, or a caller that has gone: it is as good as before.
-                await asyncio.shield(roll_back(driver))
-                await self._keep(taken)
+                await self.roll_back(taken, taken.session())
                 raise
             except BaseException:
                 await _discard(taken.connection)
@@ -209,11 +208,23 @@ class UnitConnections:
         raise DatabaseUnavailableError
 
     async def give_back(self, taken: UnitConnection, db: UnitSession) -> None:
-        """Take a connection back whose transaction and session end here."""
+        """Take a connection back whose transaction has ended; its session ends here."""
         try:
             await db.end()
         finally:
             await self._keep(taken)
+
+    async def roll_back(self, taken: UnitConnection, db: UnitSession) -> None:
+        """End what failed, and take its connection back then, also of a caller that is cancelled
+        again meanwhile.
+        """
+        await asyncio.shield(self._rolled_back(taken, db))
+
+    async def _rolled_back(self, taken: UnitConnection, db: UnitSession) -> None:
+        try:
+            await roll_back(taken.driver)
+        finally:
+            await self.give_back(taken, db)
 
     async def _keep(self, taken: UnitConnection) -> None:
         if self._waiting or self._closed or taken.connection.invalidated:

@@ -6,7 +6,6 @@ transaction of three where a setting says so; `docs/decisions/0003` and `0017` h
 Nothing else in the service opens a transaction.
 """
 
-import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, nullcontext
@@ -42,7 +41,6 @@ from app.platform.database.transactions import (
     in_transaction,
     name_tenant,
     opened_for,
-    roll_back,
 )
 from app.platform.database.turns import MOST_WAITING, PoolTurns, turns_of
 from app.platform.observability.spans import tracing
@@ -162,10 +160,9 @@ class Database:
                         await db.flush()
                     await commit(taken.driver)
                 except BaseException:
-                    await asyncio.shield(roll_back(taken.driver))
+                    await self._units.roll_back(taken, db)
                     raise
-                finally:
-                    await self._units.give_back(taken, db)
+                await self._units.give_back(taken, db)
         except DomainError:
             raise
         except Exception as error:
