@@ -2,11 +2,15 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
+from typing import Any, cast
 
+import asyncpg
 import pytest
 from sqlalchemy import text
+from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from app.platform.database.connections import UnitSession
+from app.platform.database.connections import UnitConnections, UnitSession
 from app.platform.database.engine import Database, driver_of, open_database
 from tests.support.databases import served
 from tests.support.locks import until_asleep
@@ -105,3 +109,52 @@ async def test_connection_of_an_opening_cancelled_again_and_again_is_kept(
     await until_asleep(dsn, backend)
     await cancelled_at_each_step(sleeping)
     assert await backend_of_a_unit(single) == backend
+
+
+class DeadConnection:
+    """One that died while the engine gave it out."""
+
+    is_closed = False
+
+    async def get_raw_connection(self) -> Any:
+        raise asyncpg.InterfaceError("connection is closed")
+
+    async def invalidate(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        self.is_closed = True
+
+
+class EngineWithADeadConnection:
+    """Gives out a dead connection first."""
+
+    def __init__(self, engine: AsyncEngine) -> None:
+        self.pool = engine.pool
+        self.dead = DeadConnection()
+        self._engine = engine
+
+    async def connect(self) -> Any:
+        return await self._engine.connect() if self.dead.is_closed else self.dead
+
+
+@pytest.fixture
+async def engine(dsn: str) -> AsyncIterator[AsyncEngine]:
+    engine = create_async_engine(
+        "postgresql+asyncpg://",
+        async_creator=partial(asyncpg.connect, dsn),
+        isolation_level="AUTOCOMMIT",
+        pool_size=2,
+    )
+    yield engine
+    await engine.dispose()
+
+
+async def test_connection_that_died_while_it_was_given_out_is_replaced(engine: AsyncEngine) -> None:
+    opening = EngineWithADeadConnection(engine)
+    connections = UnitConnections(cast("AsyncEngine", opening))
+    taken = await connections.take("BEGIN")
+    assert opening.dead.is_closed
+    assert await taken.driver.fetchval("SELECT 1") == 1
+    await connections.roll_back(taken, taken.session())
+    await connections.close()

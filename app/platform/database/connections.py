@@ -180,6 +180,8 @@ class UnitConnections:
         """
         for _ in range(self.engine.pool.size() + 1):  # type: ignore[attr-defined]  # a queue
             taken = self._at_hand.pop() if self._at_hand else await self._opened()
+            if taken is None:
+                continue
             driver = taken.driver
             try:
                 if not driver.is_closed() and taken.opened_at > self._renewed_at:
@@ -239,11 +241,8 @@ class UnitConnections:
         while self._at_hand:
             await self._at_hand.pop().connection.close()
 
-    async def _opened(self) -> UnitConnection:
-        """One from the engine, which opens it or waits for one.
-
-        Raises InterfaceError.
-        """
+    async def _opened(self) -> UnitConnection | None:
+        """One from the engine, which opens it or waits for one; none where it died meanwhile."""
         self._waiting += 1
         try:
             connection = await self.engine.connect()
@@ -251,13 +250,17 @@ class UnitConnections:
             self._waiting -= 1
         try:
             driver = (await connection.get_raw_connection()).driver_connection
-            if driver is None:
-                raise asyncpg.InterfaceError("connection is closed")
-            info = connection.sync_connection.info  # type: ignore[union-attr]  # it is open
-            return UnitConnection(connection, driver, info.setdefault(_OPENED_AT, monotonic()))
+            if driver is not None:
+                info = connection.sync_connection.info  # type: ignore[union-attr]  # it is open
+                return UnitConnection(connection, driver, info.setdefault(_OPENED_AT, monotonic()))
+        except (asyncpg.InterfaceError, ConnectionError):
+            pass
         except BaseException:
             await _discard(connection)
             raise
+        log.info("database_connection_replaced")
+        await _discard(connection)
+        return None
 
 
 async def _discard(connection: AsyncConnection) -> None:
