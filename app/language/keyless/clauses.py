@@ -16,6 +16,9 @@ from app.language.text.normal_forms import has_cjk
 ASKED: Final = "asked"
 """The cue of what the speaker asks to be remembered; it is certain."""
 
+LONGEST: Final = 1_000
+"""Characters of a clause; a longer one, without a comma, was hardly said, and is not read."""
+
 LONGEST_LEAD: Final = 240
 """Characters of a sentence that is put in front of another."""
 

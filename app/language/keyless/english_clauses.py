@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Final, Literal
 
-from app.language.keyless.clauses import ASKED, LONGEST_LEAD, Clause, without_pasted
+from app.language.keyless.clauses import ASKED, LONGEST, LONGEST_LEAD, Clause, without_pasted
 from app.language.keyless.english_cues import english_cues
 from app.language.text.lazy_pattern import lazy_pattern
 
@@ -62,7 +62,7 @@ _CONNECTIVE: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _TRAILING: Final = lazy_pattern(
-    r"[\s,;:–—-]+(?:(?:and|but|so|or|because|since|also|plus|then|like|especially"
+    r"(?<![\s,;:–—-])[\s,;:–—-]++(?:(?:and|but|so|or|because|since|also|plus|then|like|especially"
     r"|including|such as|given|considering)(?=[\s,]*$))?[\s,;:–—-]*$",
     re.IGNORECASE,
 )
@@ -328,6 +328,8 @@ def _clause(message: _Message, unit: Sequence[_Piece], told: str, before: str) -
     """The clause of a unit, with the sentence before it if it opens with a pronoun."""
     words = message.words(unit)
     if not (words[:1].isalnum() or words.startswith(_MAY_OPEN)) or words.isdigit():
+        return None
+    if len(words) > LONGEST:
         return None
     fragment = _FRAGMENT.match(words)
     if fragment and (len(_OWN.findall(words)) < 2 or fragment[0].lower() == "including"):

@@ -72,7 +72,7 @@ _PHRASES: Final = {
     ),
     "number": lazy_pattern(r"\d"),
     "measure": lazy_pattern(
-        r"\b\d{1,2}:\d\d\b|\b\d{1,2} ?[ap]\.?m\b|[$€£¥]\s?\d|\b\d[\d,.]*k?\s?(?:dollars|euros?"
+        r"\b\d{1,2}:\d\d\b|\b\d{1,2} ?[ap]\.?m\b|[$€£¥]\s?\d|\b\d[\d,.]{0,20}k?\s?(?:dollars|euros?"
         r"|pounds"
         r"|francs|usd|eur|chf|%|ms\b|km\b|kg\b|hours?\b|minutes?\b|words\b|years?\b|px\b)"
     ),
@@ -112,7 +112,7 @@ _PHRASES: Final = {
     "verbless": lazy_pattern(
         r"^(?!.*(?:\b(?:is|are|was|were|be|been|has|have|had|do|does|did|will|would|can|could|got"
         r"|went|came|said|told|made|took|wants?|likes?|loves?|hates?|lives?|works?|needs?)\b"
-        r"|'(?:s|m|re|ve|d|ll)\b|\w{2,}ed\b"
+        r"|'(?:s|m|re|ve|d|ll)\b|\b\w{2,}ed\b"
         r"|\b(?:i|we|you|he|she|they|it|who|that) (?!and\b)[a-z]))"
     ),
     "somebody": lazy_pattern(r"\b(?:he|she|him|her|his|they|them|their)\b"),
@@ -155,7 +155,7 @@ _OPENINGS: Final = {
 }
 # Cues for which capitals matter.
 _WRITTEN: Final = {
-    "version": lazy_pattern(r"\b[A-Za-z.+#]+ v?\d+(?:\.\d+)+\b|\b[A-Z][\w.]+ v?\d+\b"),
+    "version": lazy_pattern(r"\b[A-Za-z.+#]{1,40} v?\d+(?:\.\d+)+\b|\b[A-Z][\w.]{1,40} v?\d+\b"),
     "name": lazy_pattern(r"(?<=[a-z,] )[A-Z][a-zà-ÿ]{2,}"),
     "title": lazy_pattern(r"[\"“'][A-Z][^\"”]{2,60}[\"”']"),
 }

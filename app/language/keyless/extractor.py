@@ -16,7 +16,7 @@ from app.language.keyless import kinds
 from app.language.keyless.attributes import attribute_of, gives
 from app.language.keyless.chinese_clauses import chinese_clauses
 from app.language.keyless.classifier import classifier
-from app.language.keyless.clauses import ASKED, LONGEST_LEAD, Clause
+from app.language.keyless.clauses import ASKED, LONGEST, LONGEST_LEAD, Clause
 from app.language.keyless.english_clauses import english_clauses
 from app.language.keyless.mistakes import experience, mistake
 from app.language.keyless.relations import relations_of
@@ -56,9 +56,6 @@ TOLD: Final = 0.56
 
 JOINED: Final = 1.5
 """How much greater the odds of the two are. These three were chosen with the floors."""
-
-LONGEST: Final = 1_000
-"""Characters of a clause; a longer one, without a comma, was hardly said, and is not read."""
 
 INLINE_CHARACTERS: Final = 2_000
 """Characters that are read on the event loop; they take some ten milliseconds at worst."""

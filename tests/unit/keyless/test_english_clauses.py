@@ -2,7 +2,7 @@
 
 import pytest
 
-from app.language.keyless.clauses import ASKED
+from app.language.keyless.clauses import ASKED, LONGEST
 from app.language.keyless.english_clauses import english_clauses
 
 
@@ -143,3 +143,14 @@ def test_what_was_cut_off_leaves_no_loose_end():
 def test_encouragement_is_not_asked_to_be_remembered():
     (clause,) = english_clauses("Don't forget, just do it!", None)
     assert ASKED not in clause.cues
+
+
+def test_what_is_too_long_to_have_been_said_is_no_clause():
+    said = f"I like {'a' * (LONGEST - 7)}"
+    assert contents(said) == [said]
+    assert contents(f"{said}aa") == []
+
+
+def test_marks_and_conjunctions_at_the_end_are_left_out():
+    assert contents("I like tea - -, and  ,,") == ["I like tea"]
+    assert contents("I like tea, -, and coffee") == ["I like tea, -, and coffee"]

@@ -7,8 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from app.language.keyless.english_cues import english_cues
 from app.language.keyless.extractor import FLOORS, propose
 from app.language.llm.extractor import MEMORY_TYPES, ConversationTurn, ExtractionRequest
+from tests.support.tiers import first_fast
 
 SAID_AT = datetime(2026, 3, 14, 10, tzinfo=UTC)
 PIECES = [
@@ -73,3 +75,37 @@ def test_time_grows_with_the_text_and_no_faster(unit):
     seconds(short)
     once = max(min(seconds(short) for _ in range(3)), 0.002)
     assert min(seconds(long) for _ in range(2)) < 35 * once
+
+
+def takes_time_in_proportion(read, piece):
+    def seconds(length):
+        text = (piece * length)[:length]
+        began = time.process_time()
+        read(text)
+        return time.process_time() - began
+
+    seconds(50)
+    before = seconds(50)
+    for length in (500, 5_000, 50_000):
+        now = min(seconds(length) for _ in range(2))
+        # A step that looks at all of the rest each time would take a hundred times as long.
+        if now >= 30 * before + 0.3:
+            return False
+        before = now
+    return True
+
+
+@pytest.mark.parametrize("start", ["My ", "我"])
+@first_fast(
+    "piece",
+    [*",a1我，-", " ", "aed ", "x_", "a.", "12 ", "I'm ", "'", '"', "a(", "真的"],
+)  # fmt: skip
+def test_one_long_sentence_takes_time_in_proportion(start, piece):
+    assert takes_time_in_proportion(
+        lambda text: propose(conversation([("user", f"{start}{text}.", False)])), piece
+    )
+
+
+@first_fast("piece", ["a", "1", " ", "我", "aed ", "x_", "a.", "1,", "$", "I'm "])
+def test_cues_of_a_long_clause_take_time_in_proportion(piece):
+    assert takes_time_in_proportion(lambda text: english_cues(text, ""), piece)
