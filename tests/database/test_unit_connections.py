@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 
-from app.platform.database.connections import UnitConnections, UnitSession
+from app.platform.database.connections import REST_SECONDS, UnitConnections, UnitSession
 from app.platform.database.engine import Database, driver_of, open_database
 from tests.support.databases import served
 from tests.support.locks import until_asleep
@@ -157,4 +157,22 @@ async def test_connection_that_died_while_it_was_given_out_is_replaced(engine: A
     assert opening.dead.is_closed
     assert await taken.driver.fetchval("SELECT 1") == 1
     await connections.roll_back(taken, taken.session())
+    await connections.close()
+
+
+async def test_connection_that_was_not_used_for_long_is_replaced(engine: AsyncEngine) -> None:
+    now = 0.0
+    connections = UnitConnections(engine, clock=lambda: now)
+
+    async def backend() -> int:
+        taken = await connections.take("BEGIN")
+        found = await taken.driver.fetchval(BACKEND)
+        await connections.roll_back(taken, taken.session())
+        return int(found)
+
+    first = await backend()
+    now += REST_SECONDS
+    assert await backend() == first
+    now += REST_SECONDS + 1
+    assert await backend() != first
     await connections.close()

@@ -27,6 +27,11 @@ from app.platform.database.transactions import roll_back
 
 R = TypeVar("R")
 
+REST_SECONDS = 200.0
+"""How long a connection of units may be unused. What stands between, such as the translation of
+addresses, forgets silent connections after four minutes or more, and a statement sent over one of
+them would wait for its timeout."""
+
 
 class DriverConnections:
     """Connections of one pool. Belongs to one event loop."""
@@ -159,9 +164,11 @@ class UnitConnection:
 class UnitConnections:
     """The connections of an engine. Belongs to one event loop."""
 
-    def __init__(self, engine: AsyncEngine) -> None:
+    def __init__(self, engine: AsyncEngine, *, clock: Callable[[], float] = monotonic) -> None:
+        """`clock` says for how long a connection was not used."""
         self.engine = engine
-        self._at_hand: list[UnitConnection] = []
+        self._clock = clock
+        self._at_hand: list[tuple[UnitConnection, float]] = []
         self._waiting = 0
         self._renewed_at = -inf
         self._closed = False
@@ -179,14 +186,19 @@ class UnitConnections:
         Raises DatabaseUnavailableError.
         """
         for _ in range(self.engine.pool.size() + 1):  # type: ignore[attr-defined]  # a queue
-            taken = self._at_hand.pop() if self._at_hand else await self._opened()
+            now = self._clock()
+            taken, used_at = self._at_hand.pop() if self._at_hand else (await self._opened(), now)
             if taken is None:
                 continue
             driver = taken.driver
+            rested = now - used_at > REST_SECONDS
             try:
-                if not driver.is_closed() and taken.opened_at > self._renewed_at:
+                if not (rested or driver.is_closed()) and taken.opened_at > self._renewed_at:
                     await driver.execute(opening)
                     return taken
+                if rested:
+                    # Nobody may be there to answer a farewell.
+                    driver.terminate()
             except TimeoutError:
                 # The connection is alive: another would be as slow.
                 await _discard(taken.connection)
@@ -233,13 +245,13 @@ class UnitConnections:
             # Whoever waits does so for the engine's pool.
             await asyncio.shield(taken.connection.close())
         else:
-            self._at_hand.append(taken)
+            self._at_hand.append((taken, self._clock()))
 
     async def close(self) -> None:
         """Give all back to the engine; those in use follow after their units."""
         self._closed = True
         while self._at_hand:
-            await self._at_hand.pop().connection.close()
+            await self._at_hand.pop()[0].connection.close()
 
     async def _opened(self) -> UnitConnection | None:
         """One from the engine, which opens it or waits for one; none where it died meanwhile."""
