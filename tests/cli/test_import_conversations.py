@@ -76,8 +76,10 @@ def test_dry_run_counts_and_needs_no_service(tmp_path: Path) -> None:
         {"session_id": "d", "role": "narrator", "content": "He left."},
     )
 
-    shown = called(file, "--dry-run")
-    counted = called(file, "--dry-run", "--json")
+    # No service of this machine is asked what the import costs.
+    nowhere = {"MEMORY_DATA_DIR": str(tmp_path / "nothing")}
+    shown = called(file, "--dry-run", **nowhere)
+    counted = called(file, "--dry-run", "--json", **nowhere)
 
     assert shown.exit_code == 1
     place = "chats.jsonl, line 4: role is none of"

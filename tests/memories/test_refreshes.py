@@ -2,6 +2,7 @@
 and without work where there is nothing new.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -15,7 +16,7 @@ from app.settings import Settings
 from tests.support.api import every_page, execute, ok, save
 from tests.support.databases import migrated_database, served
 from tests.support.graph import known, people
-from tests.support.locks import holding
+from tests.support.locks import holding, until_somebody_waits
 from tests.support.model_service import app_of
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_tenant
@@ -271,3 +272,24 @@ async def test_what_a_cancelled_refresh_was_to_forget_the_next_one_forgets(
     assert await known(client) == set()
     for path in ("/users/ana/profile", "/users/ana/profile/history"):
         assert "nurse" not in (await client.get(path)).text
+
+
+@pytest.mark.parametrize("change", ["edit", "delete"])
+async def test_changes_of_two_memories_of_a_user_never_wait_for_each_other(
+    client: AsyncClient, dsn: str, acme: Caller, change: str
+) -> None:
+    """Each orders a refresh of the graph and one of the profile, and waits for the graph first."""
+    memory = await save(client, "She keeps bees in Porto.")
+    path = f"/memories/{memory['memory_id']}"
+    job = "SELECT 1 FROM jobs WHERE tenant_id = '{}' AND kind = '{}' FOR UPDATE {}"
+    async with holding(dsn, job.format(acme.tenant_id, "graph_tidy", "")) as holder:
+        changing = asyncio.create_task(
+            client.delete(path)
+            if change == "delete"
+            else client.patch(path, json={"content": "She keeps bees in Faro."})
+        )
+        await until_somebody_waits(dsn, holder)
+        async with holding(dsn, job.format(acme.tenant_id, "profile", "NOWAIT")):
+            pass
+
+    assert (await changing).is_success

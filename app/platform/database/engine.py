@@ -154,7 +154,8 @@ class Database:
                 db = taken.session()
                 try:
                     yield db
-                    for last in db.info.get(AT_END, {}).values():
+                    # By name, so that two transactions cannot deadlock in what they do last.
+                    for _, last in sorted(db.info.get(AT_END, {}).items()):
                         await last(db)
                     if db.is_changed:
                         await db.flush()
