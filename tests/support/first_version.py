@@ -36,6 +36,8 @@ DROP TABLE sign_in_codes;
 DROP TABLE injected_contexts, model_answers, daily_counts, evaluation_results;
 ALTER TABLE context_injections DROP COLUMN used_at, DROP COLUMN used_estimated_at;
 DROP INDEX context_injections_idx_first_at;
+DROP TRIGGER memories_code_moved ON memories;
+ALTER TABLE memory_buckets DROP COLUMN version;
 DROP TABLE store_texts;
 DROP TABLE store_items;
 DROP INDEX api_keys_uk_key_prefix;

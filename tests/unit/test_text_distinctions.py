@@ -588,3 +588,40 @@ def test_a_text_is_read_once_where_it_is_compared_with_many() -> None:
             assert differs(first, other, read=once) == differs(first, other)
 
     assert sorted(worded) == sorted(texts)
+
+
+MOVED_NUMBERS = [
+    ("I have 2 dogs and 3 cats", "I have 3 dogs and 2 cats"),
+    ("I have 2 dogs and 3 cats", "I have 2 cats and 3 dogs"),
+    ("She has two dogs and three cats", "She has three dogs and two cats"),
+    ("I owe 50 euros to Tom and 20 euros to Ben", "I owe 20 euros to Tom and 50 euros to Ben"),
+    ("I take 1 pill in the morning and 2 at night", "I take 2 pills in the morning and 1 at night"),
+    ("My appointment is on 2026-03-04", "My appointment is on 2026-04-03"),
+    ("I leave at 10:15 and land at 12:40", "I leave at 12:40 and land at 10:15"),
+    ("She lives in flat 12-12-1", "She lives in flat 12-1-12"),
+    ("I bought shelf BX-1-62-0", "I bought shelf BX-1-62-1"),
+    ("我有2只狗和3只猫", "我有3只狗和2只猫"),
+    ("我有两只狗和三只猫", "我有三只狗和两只猫"),
+    ("我儿子5岁，女儿9岁", "我儿子9岁，女儿5岁"),
+    ("我买了A-1-62-0号书架", "我买了A-1-62-1号书架"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), MOVED_NUMBERS)
+def test_the_same_numbers_of_other_things_are_told_apart(one: str, other: str) -> None:
+    assert differs(one, other) == differs(other, one) == "number"
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I have 2 dogs and 3 cats", "I have 3 cats and 2 dogs"),
+        ("I owe 50 euros to Tom and 20 to Ben", "I owe 20 to Ben and 50 euros to Tom"),
+        ("The meeting is at 15:00", "The meeting is at 3:00 PM"),
+        ("The trip costs 1,500 dollars", "The trip costs $1500"),
+        ("She met him on 4 March 2026", "She met him on 2026-03-04"),
+        ("I have two dogs", "I have 2 dogs"),
+    ],
+)
+def test_numbers_told_in_another_order_or_form_are_the_same(one: str, other: str) -> None:
+    assert differs(one, other) is differs(other, one) is None

@@ -10,7 +10,7 @@ from app.language.keyless.attributes import Attribute, attributes_of, gives
 from app.language.keyless.endings import Ending, endings_in
 from app.language.llm.extractor import Proposed
 from app.language.llm.reconciler import Neighbour
-from app.language.text.distinctions import Wording, names_in
+from app.language.text.distinctions import Wording, counts_moved, names_in
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import normalise, simplify
 
@@ -124,7 +124,7 @@ class Comparand:
     def counts_all_of(self, other: Self) -> bool:
         """Tell whether it states every number, date and time of another; a unit may be left out."""
         mine = self.wording.counts
-        return all(
+        return not counts_moved(self.wording, other.wording) and all(
             (value, unit) in mine
             or (value, "") in mine
             or (not unit and any(value == each for each, _ in mine))

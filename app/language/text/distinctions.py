@@ -16,7 +16,7 @@ from app.language.text import distinction_words as words
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import has_cjk, normalise
 from app.language.text.periods import MONTHS, WEEKDAYS
-from app.language.text.quantities import counts_differ, take_quantities
+from app.language.text.quantities import counts_differ, numbers_in, take_quantities
 
 Difference = Literal["number", "negation", "antonym", "name", "order", "term"]
 
@@ -82,7 +82,7 @@ def differs(a: str, b: str, *, read: "Callable[[str], Wording] | None" = None) -
         return None
     read = read or Wording
     said_a, said_b = read(a), read(b)
-    if counts_differ(said_a.counts, said_b.counts):
+    if counts_differ(said_a.counts, said_b.counts) or counts_moved(said_a, said_b):
         return "number"
     opposed = _opposed(said_a.rest, said_b.rest)
     if said_a.negative != said_b.negative and opposed:
@@ -93,6 +93,19 @@ def differs(a: str, b: str, *, read: "Callable[[str], Wording] | None" = None) -
     if opposed or _swapped(said_a.rest, said_b.rest):
         return "antonym"
     return _name_or_term(a, b, said_a, said_b)
+
+
+def counts_moved(a: "Wording", b: "Wording") -> bool:
+    """Tell whether the same numbers count other things: 2 dogs and 3 cats, 3 dogs and 2 cats.
+
+    Where more than the numbers is said otherwise, the two are not compared.
+    """
+    of_a, of_b = a.numbers, b.numbers
+    if len(of_a) < 2 or {value for value, _ in of_a} != {value for value, _ in of_b}:
+        return False
+    if a.tokens == b.tokens:
+        return [value for value, _ in of_a] != [value for value, _ in of_b]
+    return sorted(a.tokens) == sorted(b.tokens) and sorted(of_a) != sorted(of_b)
 
 
 def _name_or_term(a: str, b: str, said_a: "Wording", said_b: "Wording") -> Difference | None:
@@ -234,7 +247,13 @@ class Wording:
     """
 
     def __init__(self, statement: str) -> None:
-        self.counts, self.rest = take_quantities(_form(statement))
+        self._form = _form(statement)
+        self.counts, self.rest = take_quantities(self._form)
+
+    @cached_property
+    def numbers(self) -> list[tuple[str, str]]:
+        """Its numbers in order, as they are written, each with the word behind it."""
+        return numbers_in(self._form)
 
     # The rest is read when it is asked for: most statements that are near differ in a number.
     @cached_property

@@ -69,13 +69,18 @@ _CHINESE = lazy_pattern(
     rf"(?P<minus>{_NEGATIVE})?(?P<number>(?!一(?!{_NUMERAL_CHAR})){_NUMERAL}){_UNIT}"
 )
 # What is named by letters and digits together is no amount: room 4A, an S21, BA123, web1.
+# So is what three numbers or more make with hyphens: shelf 1-62-0, flat BX-1-62-0; but no day.
 _MARK = lazy_pattern(
-    r"(?<![a-z0-9_.$€£¥-])(?:[a-z]+[0-9][a-z0-9]*"
+    r"(?<![a-z0-9_.$€£¥-])(?![12][0-9]{3}-[0-9]{1,2}-[0-9]{1,2}(?![0-9-]))"
+    r"(?:(?:[a-z]{1,12}-)?[0-9]{1,12}(?:-[0-9]{1,12}){2,8}(?!-?[0-9])|[a-z]+[0-9][a-z0-9]*"
     rf"|[0-9]+(?!(?:st|nd|rd|th|k|[ap]m|{_LATIN_UNITS})(?![a-z0-9]))[a-z][a-z0-9]*)(?![a-z0-9_])"
 )
 _MINUS = lazy_pattern(
     rf"(?<![\w.)\]%-])[-\u2212](?=[$€£¥]?[0-9])|\bminus (?=[$€£¥]?[0-9])"
     rf"|(?:零下|负)(?=[0-9]|{_NUMERAL_CHAR})"
+)
+_COUNTED = lazy_pattern(
+    rf"([0-9]+(?:[.,:][0-9]+)*|{_NUMERAL}|\b(?:{either(words.NUMBER_WORDS)})\b)(?=[\W_]*(\w?[a-z]*))"
 )
 _MONTH_NAME = rf"(?:{either(MONTHS)})"
 _DAY = r"[0-9]{1,2}(?:st|nd|rd|th)?"
@@ -154,6 +159,13 @@ def counts_differ(a: frozenset[Quantity], b: frozenset[Quantity]) -> bool:
         for one, unit in a - b
         for other, other_unit in b - a
     )
+
+
+def numbers_in(text: str) -> list[tuple[str, str]]:
+    """The numbers of a normalised text in their order, as they are written, each with the word
+    behind it.
+    """
+    return [(match[1].lstrip("0") or "0", match[2]) for match in _COUNTED.finditer(text)]
 
 
 def chinese_number(numeral: str) -> int:

@@ -108,7 +108,16 @@ def test_kind_is_told_by_the_words(text, kind):
 def test_times_are_not_cut_and_nothing_is_lost():
     found = read("My train leaves at 12:30 and my daughter Mia takes swimming lessons at 7:40.")
     assert [each.content for each in found] == [
-        "My train leaves at 12:30 and my daughter Mia takes swimming lessons at 7:40."
+        "My train leaves at 12:30",
+        "my daughter Mia takes swimming lessons at 7:40.",
+    ]
+
+
+def test_two_plain_sentences_are_two_statements():
+    found = read("My brother Tom lives in Berlin. I work at Siemens.")
+    assert [each.content for each in found] == [
+        "My brother Tom lives in Berlin.",
+        "I work at Siemens.",
     ]
 
 
