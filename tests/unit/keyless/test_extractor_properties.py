@@ -44,7 +44,7 @@ def test_proposals_are_whole_and_in_the_words_of_the_user(lines):
         (message_id,) = each.evidence
         said = set(own[message_id])
         assert each.content.strip()
-        assert set(each.content) <= said | set(" …。")
+        assert set(each.content) <= said | set(" …。，")
         assert each.memory_type in MEMORY_TYPES
         assert min(FLOORS.values()) <= each.confidence <= 1.0
         assert each.valid_to is None or each.valid_from is None or each.valid_from < each.valid_to
