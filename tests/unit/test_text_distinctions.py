@@ -9,7 +9,7 @@ import time
 from functools import cache
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from app.language.text import distinction_words as words
@@ -493,6 +493,7 @@ words_of_both = st.lists(
 
 
 @given(words_of_both | st.text(), words_of_both | st.text())
+@example("3", "3 3")
 def test_the_order_does_not_matter_and_nothing_differs_from_itself(a, b):
     assert differs(a, b) == differs(b, a)
     assert differs(a, a) is None

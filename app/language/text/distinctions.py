@@ -101,10 +101,11 @@ def counts_moved(a: "Wording", b: "Wording") -> bool:
     Where more than the numbers is said otherwise, the two are not compared.
     """
     of_a, of_b = a.numbers, b.numbers
-    if len(of_a) < 2 or {value for value, _ in of_a} != {value for value, _ in of_b}:
+    values_a, values_b = ([value for value, _ in numbers] for numbers in (of_a, of_b))
+    if max(len(of_a), len(of_b)) < 2 or set(values_a) != set(values_b):
         return False
     if a.tokens == b.tokens:
-        return [value for value, _ in of_a] != [value for value, _ in of_b]
+        return values_a != values_b
     return sorted(a.tokens) == sorted(b.tokens) and sorted(of_a) != sorted(of_b)
 
 
