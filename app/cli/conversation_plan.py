@@ -11,7 +11,7 @@ from typing import Any
 
 from app.cli.conversation_cost import STATEMENTS, Estimate, estimate_of
 from app.cli.conversation_formats import FilesRead
-from app.cli.service_options import service_meant
+from app.cli.options import service_meant
 from app.console import print_json, print_record
 from app.deployment import stripped_tags
 from app.errors import ConfigurationError

@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 
 from app.cli.opening import run
-from app.cli.options import DataDirOption, settings_with
-from app.cli.service_options import KeyOption, UrlOption, service_meant
+from app.cli.options import DataDirOption, KeyOption, UrlOption, service_meant, settings_with
 from app.evaluation.api import open_api
 from app.evaluation.demo_locomo import play_locomo
 from app.evaluation.demo_story import play_story

@@ -31,8 +31,7 @@ from app.cli.evaluation_options import (
     settings_of,
 )
 from app.cli.opening import run
-from app.cli.options import DataDirOption, settings_with
-from app.cli.service_options import KeyOption, UrlOption, service_meant
+from app.cli.options import DataDirOption, KeyOption, UrlOption, service_meant, settings_with
 from app.console import UNUSABLE, fail
 from app.evaluation.answer_measurement import Wishes, measure_answers
 from app.evaluation.calibration import calibrate

@@ -24,8 +24,14 @@ from app.cli.conversation_plan import (
 )
 from app.cli.conversation_records import Record, UnreadableError, records_of
 from app.cli.import_export import told_failures
-from app.cli.options import DataDirOption, JsonOption, settings_with
-from app.cli.service_options import KeyOption, UrlOption, service_meant
+from app.cli.options import (
+    DataDirOption,
+    JsonOption,
+    KeyOption,
+    UrlOption,
+    service_meant,
+    settings_with,
+)
 from app.console import REFUSED, UNUSABLE, err, fail, print_json, progress
 from app.conversation.messages.schemas import BATCH
 from app.platform.values.fields import OwnId

@@ -17,8 +17,14 @@ from typing import IO, Annotated, Any, Final
 
 import typer
 
-from app.cli.options import DataDirOption, JsonOption, settings_with
-from app.cli.service_options import KeyOption, UrlOption, service_meant
+from app.cli.options import (
+    DataDirOption,
+    JsonOption,
+    KeyOption,
+    UrlOption,
+    service_meant,
+    settings_with,
+)
 from app.console import REFUSED, UNUSABLE, err, fail, print_json, progress
 from app.integrations.mem0.filters import expiration_date, moment
 from app.integrations.mem0.schemas import shown_id

@@ -10,8 +10,14 @@ import typer
 from app.cli.import_export import told_failures
 from app.cli.mem0_rows import Conversion, Stored, Tally
 from app.cli.mem0_sources import Mem0Api, SourceContents, history_file, no_history, postgres_table
-from app.cli.options import DataDirOption, JsonOption, settings_with
-from app.cli.service_options import KeyOption, UrlOption, service_meant
+from app.cli.options import (
+    DataDirOption,
+    JsonOption,
+    KeyOption,
+    UrlOption,
+    service_meant,
+    settings_with,
+)
 from app.console import REFUSED, UNUSABLE, err, fail, print_json, progress
 from app.deployment import saving_rules
 from app.identity.agents.repository import DEFAULT_AGENT_ID

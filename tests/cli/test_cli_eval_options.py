@@ -18,7 +18,7 @@ from app.cli.evaluation_options import (
 )
 from app.cli.failures import sentence_for
 from app.cli.main import cli
-from app.cli.service_options import service_meant
+from app.cli.options import service_meant
 from app.errors import ConfigurationError
 from app.evaluation.run import Plan
 from app.settings import Settings

@@ -626,3 +626,70 @@ def test_the_same_numbers_of_other_things_are_told_apart(one: str, other: str) -
 )
 def test_numbers_told_in_another_order_or_form_are_the_same(one: str, other: str) -> None:
     assert differs(one, other) is differs(other, one) is None
+
+
+ROLES_CHANGED = [
+    ("I prefer tea to coffee", "I prefer coffee to tea"),
+    ("I prefer tea to coffee", "The user prefers coffee to tea."),
+    ("I prefer tea to coffee", "Prefers coffee to tea"),
+    ("I sold my car to buy a boat", "I sold my boat to buy a car"),
+    (
+        "I work from home on Monday and at the office on Friday",
+        "I work from home on Friday and at the office on Monday",
+    ),
+    (
+        "I work from home on Monday and at the office on Friday",
+        "I work at the office on Monday and from home on Friday",
+    ),
+    ("I drink tea before breakfast", "I drink breakfast before tea"),
+    (
+        "I have a red car, a blue bike and a green hat",
+        "I have a green car, a blue bike and a red hat",
+    ),
+    (
+        "My sister is a nurse and my brother is a cook",
+        "My sister is a cook and my brother is a nurse",
+    ),
+    ("I meet Tom on Mondays and Ana on Fridays", "I meet Ana on Mondays and Tom on Fridays"),
+    ("I eat rice at noon and soup at night", "I eat soup at noon and rice at night"),
+    ("我周一在家办公，周五去公司", "我周五在家办公，周一去公司"),
+    ("我早上喝茶，晚上喝咖啡", "我早上喝咖啡，晚上喝茶"),
+    ("比起咖啡我更喜欢茶", "比起茶我更喜欢咖啡"),
+    ("我卖了车买船", "我卖了船买车"),
+    ("我姐姐是护士，我弟弟是厨师", "我姐姐是厨师，我弟弟是护士"),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), ROLES_CHANGED)
+def test_the_same_words_in_other_roles_are_told_apart(one: str, other: str) -> None:
+    assert differs(one, other) is not None
+    assert differs(one, other) == differs(other, one)
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("I like tea and coffee", "I like coffee and tea"),
+        ("I like tea, coffee and milk", "I like milk, coffee and tea"),
+        ("I have a cat, a dog and a fish", "I have a fish, a dog and a cat"),
+        ("On Monday I swim", "I swim on Monday"),
+        ("On Mondays I work from home", "I work from home on Mondays"),
+        ("I run every morning in the park with Tom", "I run with Tom in the park every morning"),
+        ("I go to Berlin with Tom by train", "I go by train with Tom to Berlin"),
+        ("With Tom in the park I run", "I run in the park with Tom"),
+        ("I play on Monday with Tom on the bus", "I play on the bus with Tom on Monday"),
+        ("I like tea but I hate coffee", "I hate coffee but I like tea"),
+        (
+            "I work from home on Monday and at the office on Friday",
+            "I work at the office on Friday and from home on Monday",
+        ),
+        ("Tom is my cousin", "My cousin is Tom"),
+        ("我喜欢茶和咖啡", "我喜欢咖啡和茶"),
+        ("我喜欢茶、咖啡和牛奶", "我喜欢咖啡、茶和牛奶"),
+        ("我周一在家办公，周五去公司", "我周五去公司，周一在家办公"),
+        ("我早上喝茶，晚上喝咖啡", "我晚上喝咖啡，早上喝茶"),
+        ("我在公司每天喝茶", "我每天在公司喝茶"),
+    ],
+)
+def test_parts_that_keep_their_roles_may_stand_elsewhere(one: str, other: str) -> None:
+    assert differs(one, other) is differs(other, one) is None

@@ -158,7 +158,12 @@ CHINESE_NUMBER_IDIOMS: Final = (
 )
 COMPARISONS: Final = "over|rather than|than|instead of"
 PREPOSITIONS: Final = "from|to|in|at|on|with|by|for|of|near|into|via"
-TURNED_AROUND: Final = "is|are|was|were|and|or|和|与|與|跟|或|是|、"
+PHRASE_STARTS: Final = (
+    "during|about|after|before|until|since|through|without|every|each|last|next|this|today|tomorrow"
+    "|yesterday|now|always|usually|often|sometimes|never|once|twice|together|alone"
+)
+"""Besides the prepositions, what begins a phrase that may stand elsewhere."""
+TURNED_AROUND: Final = "is|are|was|were|and|or|but|while|whereas|和|与|與|跟|或|是|、|,|;"
 """What may stand between two parts that change places without a change of meaning."""
 MUTUAL: Final = (
     "married|engaged|dating|divorced|friends|cousins|colleagues|neighbours|neighbors|siblings|twins"

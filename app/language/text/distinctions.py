@@ -8,7 +8,6 @@ embedder already found close; of unrelated texts it says nothing useful.
 from collections.abc import Callable, Collection
 from difflib import SequenceMatcher
 from functools import cached_property
-from itertools import takewhile
 from typing import Final, Literal
 from unicodedata import normalize
 
@@ -17,6 +16,14 @@ from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import has_cjk, normalise
 from app.language.text.periods import MONTHS, WEEKDAYS
 from app.language.text.quantities import counts_differ, numbers_in, take_quantities
+from app.language.text.word_order import (
+    AS_WRITTEN,
+    common_start,
+    is_place_moved,
+    is_role_changed,
+    is_turned,
+    roles,
+)
 
 Difference = Literal["number", "negation", "antonym", "name", "order", "term"]
 
@@ -44,7 +51,7 @@ _NO = f"{_either(words.NEGATORS)}|{_either(words.CHINESE_NEGATORS)}"
 _NEGATIVE_VERB = f"{_either(words.NEGATIVE_VERBS)}|{_either(words.CHINESE_NEGATIVE_VERBS)}"
 _DOUBLE_NO = lazy_pattern(f"(?:{_NO})[^,.;，。；]{{0,8}}?(?:{_NEGATIVE_VERB})")
 _NEGATION = lazy_pattern(f"{_NEGATIVE_VERB}|{_NO}")
-_WHOLE = lazy_pattern(rf"[{_CHAR}、]|[^\W{_CHAR}]+")
+_WHOLE = lazy_pattern(rf"[{_CHAR}、,;]|[^\W{_CHAR}]+")
 _MUTUAL = lazy_pattern(f"{_either(words.MUTUAL)}|{_either(words.CHINESE_MUTUAL)}")
 _CHINESE_MOVABLE = lazy_pattern(_either(words.CHINESE_MOVABLE))
 _NAMING = "在叫是到去姓为“"
@@ -161,17 +168,51 @@ def _unlike(a: list[str], b: list[str]) -> bool:
 def _reordered(a: str, b: str) -> bool:
     """Tell whether the same words in another order say it of others: Ana paid Ben, Ben paid Ana."""
     form_a, form_b = _form(a), _form(b)
+    if has_cjk(form_a):
+        return _reordered_characters(form_a, form_b)
+    if is_role_changed(*_without_user(_ordered(form_a), _ordered(form_b))):
+        return True
     if _MUTUAL.search(form_a):
         return False
-    if has_cjk(form_a):
-        form_a, form_b = (_CHINESE_MOVABLE.sub("", take_quantities(x)[1]) for x in (form_a, form_b))
-    all_a, all_b = (_WHOLE.findall(form) for form in (form_a, form_b))
-    if all_a == all_b or sorted(all_a) != sorted(all_b) or _turned(all_a, all_b):
+    all_a, all_b = (_words_only(form) for form in (form_a, form_b))
+    if all_a == all_b or sorted(all_a) != sorted(all_b) or is_turned(all_a, all_b):
         return False
-    if has_cjk(form_a):
-        return not _moved(all_a, all_b)
     names = names_in(a) | names_in(b)
-    return len(names) >= 2 and _roles(all_a, names) != _roles(all_b, names)
+    named = {token for token in all_a if _stem(token) in names}
+    return len(names) >= 2 and roles(all_a, named) != roles(all_b, named)
+
+
+def _reordered_characters(a: str, b: str) -> bool:
+    if _MUTUAL.search(a):
+        return False
+    form_a, form_b = (_CHINESE_MOVABLE.sub("", take_quantities(form)[1]) for form in (a, b))
+    if is_turned(_WHOLE.findall(form_a), _WHOLE.findall(form_b)):
+        return False
+    all_a, all_b = _words_only(form_a), _words_only(form_b)
+    if all_a == all_b or sorted(all_a) != sorted(all_b) or is_turned(all_a, all_b):
+        return False
+    return not is_place_moved(all_a, all_b)
+
+
+def _words_only(form: str) -> list[str]:
+    return [token for token in _WHOLE.findall(form) if token not in {",", ";"}]
+
+
+def _ordered(form: str) -> list[str]:
+    """The words of a form and its commas, endings and synonyms folded, without articles."""
+    tokens = (token for token in _WHOLE.findall(_SHORT.sub("", form)) if token not in _ARTICLES)
+    return [
+        token if token in AS_WRITTEN else _SYNONYMS.get(_stem(token), _stem(token))
+        for token in tokens
+    ]
+
+
+def _without_user(a: list[str], b: list[str]) -> tuple[list[str], list[str]]:
+    """Two lists of words without the user at the beginning of one that the other leaves out."""
+    user = [_SYNONYMS["user"]]
+    if (a[:1] == user) != (b[:1] == user):
+        a, b = (each[each[:1] == user :] for each in (a, b))
+    return a, b
 
 
 def _other_subject(a: str, b: str) -> bool:
@@ -180,43 +221,6 @@ def _other_subject(a: str, b: str) -> bool:
     if first == other or first not in names_in(b) or other not in names_in(a):
         return False
     return not (_MUTUAL.search(_form(a)) or _form(a).startswith(f"{first} and {other}"))
-
-
-def _turned(a: list[str], b: list[str]) -> bool:
-    """Tell whether two parts changed places around an "and" or an "is"."""
-    start = _common(a, b)
-    for middle in [n for n, token in enumerate(a) if token in _TURNED_AROUND][:3]:
-        for left in range(max(middle - 16, 0), min(middle, start + 1)):
-            for right in range(middle + 2, min(middle + 18, len(a) + 1)):
-                moved = [*a[middle + 1 : right], a[middle], *a[left:middle]]
-                if moved == b[left:right] and a[:left] == b[:left] and a[right:] == b[right:]:
-                    return True
-    return False
-
-
-def _moved(a: list[str], b: list[str]) -> bool:
-    """Tell whether only a place moved before the verb: 出生在维也纳, 在维也纳出生."""
-    start = _common(a, b)
-    end = _common(a[start:][::-1], b[start:][::-1])
-    left, right = a[start : len(a) - end], b[start : len(b) - end]
-    return any(
-        one[at:] + one[:at] == other
-        for one, other in ((left, right), (right, left))
-        for at in [n for n, char in enumerate(one) if char in "在从從用"][:3]
-    )
-
-
-def _roles(tokens: list[str], names: set[str]) -> tuple[list[str], list[tuple[str, str]]]:
-    """Return the names as they follow each other, and apart, sorted, those with prepositions."""
-    bare: list[str] = []
-    led: list[tuple[str, str]] = []
-    for before, token in zip(["", *tokens], tokens, strict=False):
-        if _stem(token) in names:
-            if before in _PREPOSITIONS:
-                led.append((before, token))
-            else:
-                bare.append(token)
-    return bare, sorted(led)
 
 
 def _replaced_beside_more(a: list[str], b: list[str]) -> bool:
@@ -405,19 +409,13 @@ def _replaced(a: list[str], b: list[str]) -> bool:
 
     A place is what is left between the common beginning and the common end.
     """
-    start = _common(a, b)
-    end = _common(a[start:][::-1], b[start:][::-1])
+    start = common_start(a, b)
+    end = common_start(a[start:][::-1], b[start:][::-1])
     left, right = a[start : len(a) - end], b[start : len(b) - end]
     # Words that only moved, or were only added, take nobody's place.
     if set(left) <= set(b) or set(right) <= set(a):
         return False
     return max(_size(left), _size(right)) <= 4
-
-
-def _common(a: list[str], b: list[str]) -> int:
-    """Count the tokens that both begin with."""
-    same = (one == other for one, other in zip(a, b, strict=False))
-    return len(list(takewhile(bool, same)))
 
 
 def _size(tokens: list[str]) -> int:
@@ -431,8 +429,7 @@ _STOP_WORDS: Final = frozenset(words.STOP_WORDS.split("|")) | frozenset(
 _NO_NAMES: Final = frozenset(
     ("i", "am", "pm", *MONTHS, *WEEKDAYS, *words.NUMBER_WORDS, *_STOP_WORDS)
 )
-_PREPOSITIONS: Final = frozenset(words.PREPOSITIONS.split("|"))
-_TURNED_AROUND: Final = frozenset(words.TURNED_AROUND.split("|"))
+_ARTICLES: Final = frozenset({"a", "an", "the"})
 _SYNONYMS: Final = {
     _stem(word): _stem(group.split("|")[0]) for group in words.SYNONYMS for word in group.split("|")
 }
