@@ -13,11 +13,12 @@ from httpx import AsyncClient, Response
 
 from app.platform.database.roles import OWNER
 from app.runtime import Runtime
+from tests.support.api import ok, save
 from tests.support.document import document
 from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key, make_tenant
-from tests.support.world import World, build_world, rows_of
+from tests.support.world import build_world, rows_of
 
 SAVED = {"messages": "She keeps bees.", "user_id": "ana", "infer": False, "on_duplicate": "allow"}
 
@@ -152,20 +153,24 @@ VARIANTS = {
 }  # fmt: skip
 ASKED = REQUESTS | VARIANTS
 
-# Those that leave the rest of the world as it was, so that they may share one.
-INDEPENDENT = VARIANTS.keys() | {
-    "/v1/tenants", "/v1/tenants/{tenant_id}/keys", "/v1/keys", "/v1/agents", "/v1/users",
-    "/v1/projects", "/v1/sessions", "/v1/sessions/{session_id}/messages",
-    "/v1/sessions/{session_id}/state/snapshots", "/v1/sessions/{session_id}/checkpoints",
-    "/v1/sessions/{session_id}/saver/copy", "/v1/projects/{project_id}/profile/derive",
-    "/v1/users/{user_id}/profile/derive", "/v1/users/{user_id}/memory-document", "/v1/folders",
-    "/v1/folders/{folder_id}/files", "/v1/folders/{folder_id}/passages", "/v1/graph/relations",
-    "/v1/graph/entities/{entity_id}/aliases", "/v1/blocks", "/v1/blocks/{block_id}/append",
-    "/v1/blocks/{block_id}/insert", "/v1/memories", "/v1/memories/{memory_id}/feedback",
-    "/v1/tools/{name}/call", "/v1/webhooks", "/v1/webhooks/{webhook_id}/rotate-secret",
-    "/v1/webhooks/{webhook_id}/test", "/v1/feedback/used", "/v1/evaluations",
-    "/v1/webhooks/{webhook_id}/deliveries/{delivery_id}/redeliver",
-}  # fmt: skip
+# Those that change what others need are asked last, and in this order: each still has an effect.
+LAST = (
+    "/v1/blocks/{block_id}/replace", "/v1/blocks/{block_id}/rewrite", "/v1/blocks/{block_id}/undo",
+    "/v1/blocks/{block_id}/redo", "/v1/jobs/{job_id}/retry", "/v1/jobs/{job_id}/cancel",
+    "/v1/graph/changes/{change_id}/undo", "/v1/graph/entities/{entity_id}/split",
+    "/v1/graph/entities/{entity_id}/merge", "/v1/files/{file_id}/extract",
+    "/v1/folders/{folder_id}/files/{file_id}/reingest", "/v1/store/batch", "/v1/store/sweep",
+    "/v1/memories/decisions/{decision_id}/store", "/v1/memories/{memory_id}/restore",
+    "/v1/memories/{memory_id}/supersede", "/v1/projects/{project_id}/transfer",
+    "/v1/sessions/{session_id}/extract", "/v1/sessions/{session_id}/fork",
+    "/v1/sessions/{session_id}/approvals/{tool_call_id}",
+    "/v1/sessions/{session_id}/state/snapshots/{snapshot_id}/restore",
+    "/v1/sessions/{session_id}/checkpoints/{checkpoint_id}/restore", "/v1/saver/runs/delete",
+    "/v1/saver/prune", "/v1/sessions/{session_id}/compact",
+    "/v1/sessions/{session_id}/messages/delete", "/v1/sessions/{session_id}/end",
+    "/v1/sessions/{session_id}/reopen", "/v1/memories/delete", "/v1/forgetting/run",
+)  # fmt: skip
+IN_ORDER = [*sorted(ASKED.keys() - set(LAST)), *LAST]
 
 
 def taking_the_key() -> set[str]:
@@ -189,29 +194,6 @@ def test_every_post_that_writes_takes_the_key() -> None:
     assert taking_the_key() == posts - asking
     # What is imported is no JSON: tests/exports.
     assert taking_the_key() == REQUESTS.keys() | {"/v1/import"}
-
-
-@asynccontextmanager
-async def populated(app: FastAPI, runtime: Runtime) -> AsyncIterator[tuple[AsyncClient, World]]:
-    """A tenant with rows of every kind, and a client that may do everything in it."""
-    owner = await make_tenant(runtime)
-    async with client_of(app, owner.key) as admin:
-        world = await build_world(runtime, admin, owner)
-    caller = await make_key(runtime, owner.tenant_id, "admin", "operator")
-    async with client_of(app, caller.key) as client:
-        yield client, world
-
-
-@pytest.fixture(scope="module")
-async def together(app: FastAPI, runtime: Runtime) -> AsyncIterator[tuple[AsyncClient, World]]:
-    """For operations that leave each other's rows alone."""
-    async with populated(app, runtime) as opened:
-        yield opened
-
-
-@pytest.fixture
-async def world(runtime: Runtime, client: AsyncClient, acme: Caller) -> World:
-    return await build_world(runtime, client, acme)
 
 
 @pytest.fixture
@@ -243,11 +225,10 @@ async def post(
 async def prepare(client: AsyncClient, path: str, ids: dict[str, str]) -> None:
     """Bring the world into a state in which the operation has an effect."""
     if path.endswith("/retry"):
-        assert (await client.post(f"/jobs/{ids['job_id']}/cancel")).status_code == 200
-    elif path.endswith("/restore"):
+        ok(await client.post(f"/jobs/{ids['job_id']}/cancel"))
+    elif path == "/v1/memories/{memory_id}/restore":
         edited = {"content": "She moved to Berlin."}
-        path = f"/memories/{ids['memory_id']}"
-        assert (await client.patch(path, json=edited)).status_code == 200
+        ok(await client.patch(f"/memories/{ids['memory_id']}", json=edited))
 
 
 def without_secret(response: Response) -> Any:
@@ -256,15 +237,15 @@ def without_secret(response: Response) -> Any:
     return body
 
 
-async def has_one_effect(client: AsyncClient, world: World, dsn: str, path: str) -> None:
-    """Ask twice, and once more with another body: only the first request changes anything."""
+async def ask_twice(client: AsyncClient, path: str, ids: dict[str, str], dsn: str) -> None:
+    """And once more with another body: only the first request changes anything."""
     body, other = ASKED[path]
-    await prepare(client, path, world.ids)
-    first = await post(client, path, body, path, **world.ids)
-    after = await rows_of(dsn, world.owner.tenant_id)
+    await prepare(client, path, ids)
+    first = await post(client, path, body, path, **ids)
+    after = await rows_of(dsn, ids["tenant_id"])
 
-    second = await post(client, path, body, path, **world.ids)
-    refused = await post(client, path, other, path, **world.ids)
+    second = await post(client, path, body, path, **ids)
+    refused = await post(client, path, other, path, **ids)
 
     assert first.is_success, (path, first.text)
     assert "Idempotency-Replayed" not in first.headers, path
@@ -275,21 +256,17 @@ async def has_one_effect(client: AsyncClient, world: World, dsn: str, path: str)
         assert without_secret(second) == without_secret(first), path
     assert refused.status_code == 422, path
     assert refused.json()["code"] == "idempotency_key_reused", path
-    assert await rows_of(dsn, world.owner.tenant_id) == after, path
+    assert await rows_of(dsn, ids["tenant_id"]) == after, path
 
 
 class TestTwice:
-    async def test_independent_operations_have_one_effect(
-        self, together: tuple[AsyncClient, World], dsn: str
+    async def test_every_operation_has_one_effect(
+        self, runtime: Runtime, client: AsyncClient, anyone: AsyncClient, acme: Caller, dsn: str
     ) -> None:
-        for path in sorted(INDEPENDENT):
-            await has_one_effect(*together, dsn, path)
+        world = await build_world(runtime, client, acme)
 
-    @pytest.mark.parametrize("path", sorted(ASKED.keys() - INDEPENDENT))
-    async def test_operation_that_changes_the_world_has_one_effect(
-        self, anyone: AsyncClient, dsn: str, world: World, path: str
-    ) -> None:
-        await has_one_effect(anyone, world, dsn, path)
+        for path in IN_ORDER:
+            await ask_twice(anyone, path, world.ids, dsn)
 
     async def test_another_path_is_refused(self, client: AsyncClient) -> None:
         await post(client, "/v1/agents", {"agent_name": "New"})
@@ -326,36 +303,39 @@ class TestTwice:
 class TestSecrets:
     @for_each("path", ["/v1/keys", "/v1/tenants/{tenant_id}/keys", "/v1/tenants"])
     async def test_a_kept_answer_holds_no_secret(
-        self, anyone: AsyncClient, dsn: str, world: World, path: str
+        self, anyone: AsyncClient, dsn: str, acme: Caller, path: str
     ) -> None:
         body, _ = REQUESTS[path]
-        first = (await post(anyone, path, body, path, **world.ids)).json()
+        ids = {"tenant_id": acme.tenant_id}
+        first = (await post(anyone, path, body, path, **ids)).json()
         secret = (first if path != "/v1/tenants" else first["key"]).pop("key")
-        second = (await post(anyone, path, body, path, **world.ids)).json()
+        second = (await post(anyone, path, body, path, **ids)).json()
 
         assert secret.startswith("kem_")
         assert (second if path != "/v1/tenants" else second["key"]).pop("key") is None
         assert second == first
         async with owned(dsn) as connection:
             kept = await connection.fetch(
-                "SELECT answer FROM idempotency_keys WHERE tenant_id = $1", world.owner.tenant_id
+                "SELECT answer FROM idempotency_keys WHERE tenant_id = $1", acme.tenant_id
             )
         assert kept
         assert not any(secret.encode() in row["answer"] for row in kept)
 
     @for_each("path", ["/v1/webhooks", "/v1/webhooks/{webhook_id}/rotate-secret"])
     async def test_a_kept_answer_holds_no_secret_of_a_webhook(
-        self, anyone: AsyncClient, dsn: str, world: World, path: str
+        self, anyone: AsyncClient, dsn: str, acme: Caller, path: str
     ) -> None:
         body, _ = REQUESTS[path]
-        secret = (await post(anyone, path, body, path, **world.ids)).json()["secret"]
-        second = (await post(anyone, path, body, path, **world.ids)).json()
+        made = await anyone.post("/webhooks", json={"url": "https://kemem.invalid/hook"})
+        ids = {"webhook_id": made.json()["webhook_id"]}
+        secret = (await post(anyone, path, body, path, **ids)).json()["secret"]
+        second = (await post(anyone, path, body, path, **ids)).json()
 
         assert secret.startswith("whsec_")
         assert second["secret"] is None
         async with owned(dsn) as connection:
             kept = await connection.fetch(
-                "SELECT answer FROM idempotency_keys WHERE tenant_id = $1", world.owner.tenant_id
+                "SELECT answer FROM idempotency_keys WHERE tenant_id = $1", acme.tenant_id
             )
         assert not any(secret.encode() in row["answer"] for row in kept)
 
@@ -456,23 +436,20 @@ MADE = {
 
 class TestAtOnce:
     @pytest.fixture
-    async def raced(
-        self, app: FastAPI, runtime: Runtime
-    ) -> AsyncIterator[tuple[AsyncClient, World]]:
-        async with populated(app, runtime) as opened:
-            yield opened
+    async def ids(self, client: AsyncClient) -> dict[str, str]:
+        """Of the rows that the operations are about."""
+        saved = await save(client, "She moved to Munich last week.")
+        webhook = ok(await client.post("/webhooks", json={"url": "https://kemem.invalid"}), 201)
+        return {"memory_id": saved["memory_id"], "webhook_id": webhook["webhook_id"]}
 
     @for_each("path", MADE)
     async def test_only_one_of_many_has_an_effect(
-        self, raced: tuple[AsyncClient, World], dsn: str, path: str
+        self, client: AsyncClient, acme: Caller, dsn: str, ids: dict[str, str], path: str
     ) -> None:
-        client, world = raced
         body, _ = ASKED[path]
-        before = await rows_of(dsn, world.owner.tenant_id)
+        before = await rows_of(dsn, acme.tenant_id)
 
-        answers = await asyncio.gather(
-            *(post(client, path, body, path, **world.ids) for _ in range(12))
-        )
+        answers = await asyncio.gather(*(post(client, path, body, path, **ids) for _ in range(12)))
 
         made = [
             one for one in answers if one.is_success and "Idempotency-Replayed" not in one.headers
@@ -484,7 +461,7 @@ class TestAtOnce:
         for one in running:
             assert one.json()["code"] == "request_in_progress"
             assert one.headers["Retry-After"] == "1"
-        new = [name for name, _ in await rows_of(dsn, world.owner.tenant_id) - before]
+        new = [name for name, _ in await rows_of(dsn, acme.tenant_id) - before]
         assert new.count(MADE[path]) == 1
         assert new.count("idempotency_keys") == 1
 
