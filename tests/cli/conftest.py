@@ -1,5 +1,6 @@
-"""One data folder made by a first start; a service on it that the tests of a module share."""
+"""One data folder as a first start makes it; a service on it that the tests of a module share."""
 
+import asyncio
 import shutil
 import subprocess
 import tempfile
@@ -8,6 +9,13 @@ from pathlib import Path
 
 import pytest
 from cli_support import Service, embedded
+
+from app.cli.first_key import ensure_key
+from app.platform.database.logins import ensure_serving_login
+from app.platform.database.migrate import upgrade
+from app.platform.embedded.attachment import open_embedded
+from app.runtime import open_runtime
+from tests.support.service import settings_of
 
 
 def _open_folder() -> Iterator[Path]:
@@ -30,11 +38,18 @@ def module_folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 def made_once() -> Iterator[Path]:
-    """The data folder of a service that was started and stopped once."""
+    """The data folder of a service that was started and stopped, made without its process."""
     for path in _open_folder():
-        with embedded(path / "data") as service:
-            assert service.stop() == 0
+        asyncio.run(_make(path / "data"))
         yield path / "data"
+
+
+async def _make(data_dir: Path) -> None:
+    async with open_embedded(data_dir, share=False) as urls:
+        await upgrade(urls.migration)
+        await ensure_serving_login(urls)
+        async with open_runtime(settings_of(), urls.serving) as runtime:
+            await ensure_key(runtime, data_dir)
 
 
 @pytest.fixture

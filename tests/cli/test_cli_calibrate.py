@@ -2,10 +2,13 @@
 
 import json
 from collections import Counter
+from contextlib import chdir
 
 import pytest
-from cli_support import kemem
+from typer.testing import CliRunner
 
+from app.cli.failures import sentence_for
+from app.cli.main import cli
 from app.evaluation.calibration import (
     KINDS,
     LANGUAGES,
@@ -102,9 +105,10 @@ def test_the_share_above_a_floor_counts_the_floor_itself():
 
 
 def test_the_local_embedder_is_measured_without_a_database(folder):
-    done = kemem("calibrate", "--json", folder / "c.json", cwd=folder)
+    with chdir(folder):
+        done = CliRunner().invoke(cli, ["calibrate", "--json", "c.json"])
 
-    assert done.returncode == 0, done.stderr
+    assert done.exit_code == 0, done.output
     report = json.loads((folder / "c.json").read_text())
     assert report["embedding_model"] == "wordllama/l2_supercat:256"
     assert report["default"]["duplicate_threshold"] == {"latin": 0.75, "cjk": 0.85}
@@ -122,15 +126,14 @@ def test_the_local_embedder_is_measured_without_a_database(folder):
     assert [one.name for one in folder.iterdir()] == ["c.json"]
 
 
-def test_a_setting_that_is_in_force_is_said(folder):
-    done = kemem("calibrate", cwd=folder, env={"MEMORY_DUPLICATE_THRESHOLD": "0.9"})
+def test_a_setting_that_is_in_force_is_said():
+    done = CliRunner().invoke(cli, ["calibrate"], env={"MEMORY_DUPLICATE_THRESHOLD": "0.9"})
     assert "In force: 0.9 for every language" in done.stdout
 
 
 @pytest.mark.parametrize("model", ["bert", "openai/text-embedding-3-small"])
-def test_an_embedder_that_is_not_there_is_said_so(model, folder):
-    done = kemem("calibrate", "--model", model, cwd=folder)
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert "There is no such embedder here" in done.stderr
-    assert "Traceback" not in done.stderr
+def test_an_embedder_that_is_not_there_is_said_so(model):
+    done = CliRunner().invoke(cli, ["calibrate", "--model", model])
+    sentence, code = sentence_for(done.exception)
+    assert (code, done.stdout) == (1, "")
+    assert "There is no such embedder here" in sentence

@@ -67,8 +67,8 @@ def test_command_prints_its_version(command):
     assert (shown.exit_code, shown.output) == (0, f"{VERSION}\n")
 
 
-def test_the_console_command_prints_one_json_document(tmp_path):
-    document = json.loads(kemem("openapi", cwd=tmp_path).stdout)
+def test_the_console_command_prints_one_json_document():
+    document = json.loads(CliRunner().invoke(cli, ["openapi"]).stdout)
     assert "/v1/memories/search" in document["paths"]
 
 
@@ -117,35 +117,22 @@ def test_values_of_options_are_checked_and_not_repeated():
     assert "sec ret" not in sentence
 
 
-def refused(*arguments, cwd, env=None):
-    """What a command that cannot run prints."""
-    done = kemem(*arguments, cwd=cwd, env=env)
-    assert done.returncode == 2, done.stderr
-    assert done.stdout == ""
-    assert "Traceback" not in done.stderr
+def test_command_that_cannot_run_prints_its_sentence_alone(folder):
+    done = kemem("serve", cwd=folder, env={"MEMORY_PROT": "8000", "MEMORY_PORT": "0"})
+
+    assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.startswith("kemem: ")
-    return done.stderr
-
-
-def test_an_unknown_setting_stops_the_start(folder):
-    said = refused("serve", cwd=folder, env={"MEMORY_PROT": "8000", "MEMORY_PORT": "0"})
-    assert said.count("\n") == 1
-    assert "MEMORY_PROT" in said
-
-
-def test_a_database_that_is_none_stops_the_start(folder):
-    env = {"DATABASE_URL": "postgresql://kemem:secret@127.0.0.1:1/kemem"}
-    said = refused("serve", "--port", "0", cwd=folder, env=env)
-    assert "cannot be reached" in said
-    assert "secret" not in said
+    assert done.stderr.count("\n") == 1
+    assert "MEMORY_PROT" in done.stderr
 
 
 def test_a_taken_port_is_named(folder):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
-        said = refused("serve", "--port", port, "--data-dir", folder / "data", cwd=folder)
-    assert f"Port {port}" in said
-    assert "--port" in said
+        sentence, code = told("serve", "--port", port, "--data-dir", str(folder / "data"), env={})
+    assert code == 2
+    assert f"Port {port}" in sentence
+    assert "--port" in sentence
 
 
 def test_a_demo_without_a_service_says_what_to_run():

@@ -242,6 +242,7 @@ def test_money_without_prices_is_refused(tmp_path: Path, file: Path) -> None:
     assert "not known: MEMORY_MODEL_PRICES" in dry.stdout
 
 
+@pytest.mark.slow
 def test_killed_import_goes_on_and_asks_nothing_twice(
     run: Run, service: Service, key: str, model: ScriptedModel, file: Path
 ) -> None:

@@ -9,7 +9,7 @@ import subprocess
 
 import httpx
 import pytest
-from cli_support import embedded, eventually, kemem
+from cli_support import eventually, kemem
 
 from tests.support.patience import PATIENCE
 
@@ -52,13 +52,6 @@ def test_the_printed_link_signs_in_once(service):
     with service.client(made.json()["key"]) as client:
         assert client.get("/tenants").status_code == 200
     assert code not in service.errors.read_text()
-
-
-def test_service_that_others_reach_prints_no_link_that_signs_in(made_once, folder):
-    subprocess.run(["cp", "-a", "--", made_once, folder / "data"], check=True)
-    with embedded(folder / "data", "--host", "0.0.0.0") as open_to_others:
-        assert f"{open_to_others.address}/dashboard\n" in open_to_others.greeting
-        assert "#code=" not in open_to_others.greeting
 
 
 def test_a_second_start_on_the_folder_says_so(service):

@@ -31,11 +31,13 @@ def remembered(service):
         return [one["content"] for one in client.get("/memories").json()["items"]]
 
 
-def test_data_and_key_survive_a_restart_and_a_lost_key_is_replaced(data_dir):
-    with embedded(data_dir) as service:
+def test_data_and_key_survive_a_restart_and_a_lost_key_is_replaced(data_dir, tmp_path):
+    with embedded(data_dir, env={"XDG_STATE_HOME": str(tmp_path)}) as service:
         key = service.key
         save(service, "It was said before.")
+        assert list((tmp_path / "kemem" / "services").iterdir())
         assert service.stop() == 0
+        assert not list((tmp_path / "kemem" / "services").iterdir())
     with embedded(data_dir) as service:
         assert service.key == key
         assert remembered(service) == ["It was said before."]

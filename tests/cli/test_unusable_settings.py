@@ -1,7 +1,10 @@
 """Settings that cannot be meant: judged before anything is made for them."""
 
 import pytest
-from cli_support import kemem
+from typer.testing import CliRunner
+
+from app.cli.failures import sentence_for
+from app.cli.main import cli
 
 
 @pytest.mark.parametrize(
@@ -14,8 +17,11 @@ from cli_support import kemem
 def test_unusable_setting_makes_no_database(tmp_path, setting, value):
     data_dir = tmp_path / "data"
 
-    done = kemem("serve", "--data-dir", data_dir, "--port", "0", cwd=tmp_path, env={setting: value})
+    arguments = ["serve", "--data-dir", str(data_dir), "--port", "0"]
+    sentence, code = sentence_for(
+        CliRunner().invoke(cli, arguments, env={setting: value}).exception
+    )
 
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"kemem: {setting}")
+    assert code == 2
+    assert sentence.startswith(setting)
     assert [file.name for file in data_dir.iterdir()] == ["kemem.lock"]
