@@ -23,8 +23,7 @@ from app.integrations.mem0.errors import InvalidMem0RequestError
 from app.integrations.mem0.filters import APP_KEY, expiry
 from app.language.text.normal_forms import content_hash
 from app.memory.memories.gate import Gate, Proposal
-from app.memory.memories.models import Memory
-from app.memory.memories.record_repository import NOT_IN_HISTORY
+from app.memory.memories.record_repository import KEPT, without_null
 from app.memory.memories.schemas import MemoryCreate, MemoryType
 from app.platform.values.fields import composed, is_own_id
 
@@ -37,9 +36,6 @@ BATCH_BYTES: Final = 900_000
 """Of lines; the client sends a mebibyte as one part."""
 
 _TYPES: Final = frozenset(get_args(get_args(MemoryType)[0]))
-_SNAPSHOT: Final = tuple(
-    column.name for column in Memory.__table__.columns if column.name not in NOT_IN_HISTORY
-)
 
 
 class RefusedError(Exception):
@@ -325,9 +321,8 @@ def _snapshot(row: Mapping[str, Any], text: str | None) -> Row | None:
     """What the history keeps of a memory; None where there was none."""
     if not text:
         return None
-    known: Row = {**dict.fromkeys(_SNAPSHOT), **row, "content": text}
-    known |= {"evidence": [], "status": "active", "embedding_model": ""}
-    return {name: known[name] for name in _SNAPSHOT}
+    known: Row = {**row, "content": text, "evidence": [], "status": "active", "embedding_model": ""}
+    return without_null({name: known.get(name) for name in KEPT})
 
 
 def _line(value: Mapping[str, Any]) -> bytes:

@@ -9,6 +9,7 @@ import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
 
+from app.memory.memories.record_repository import KEPT
 from app.runtime import Runtime
 from tests.support.api import (
     append,
@@ -348,6 +349,26 @@ class TestHistory:
         assert {line["actor"] for line in lines} == {ok(await client.get(path))["creator"]}
         for line in lines:
             assert not {"embedding", "content_hash"} & line["after"].keys()
+
+    async def test_states_have_every_field_and_are_stored_without_what_is_null(
+        self, client: AsyncClient, path: str, acme: Caller, dsn: str
+    ) -> None:
+        memory = ok(await client.patch(path, json={"metadata": {"n": None}}))
+
+        added, changed = await every_page(client, f"{path}/history")
+
+        fields = memory.keys() & KEPT
+        states = (added["after"], changed["before"], changed["after"])
+        assert [state.keys() for state in states] == [set(KEPT)] * 3
+        assert {name: changed["after"][name] for name in fields if not name.endswith("_time")} == {
+            name: memory[name] for name in fields if not name.endswith("_time")
+        }
+        rows = await execute(
+            dsn, "SELECT before, after FROM memory_history WHERE tenant_id = $1", acme.tenant_id
+        )
+        stored = [json.loads(state) for row in rows for state in row if state]
+        assert len(stored) == 3
+        assert all(None not in state.values() for state in stored)
 
 
 class TestDelete:

@@ -62,6 +62,18 @@ class TestRestore:
 
         assert (again["memory"]["content"], again["memory"]["version"]) == (CAT, 4)
 
+    async def test_restore_empties_what_was_empty(self, client: AsyncClient, path: str) -> None:
+        later = {
+            "attribute": "user.drink",
+            "external_id": "x",
+            "valid_from": "2020-01-01T00:00:00Z",
+        }
+        ok(await client.patch(path, json=later))
+
+        memory = ok(await restore(client, path, 0))["memory"]
+
+        assert {name: memory[name] for name in later} == dict.fromkeys(later)
+
     async def test_restore_brings_back_every_field(self, client: AsyncClient) -> None:
         given = {
             "memory_type": "preference", "attribute": "user.drink", "confidence": 0.8125,

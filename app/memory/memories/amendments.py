@@ -14,10 +14,11 @@ from app.language.text.normal_forms import content_hash
 from app.memory.memories.duplicates import archive_expired
 from app.memory.memories.errors import DuplicateMemoryError, InvalidValidityError
 from app.memory.memories.gate import KEPT_FIELDS, Gate, GateReason, Proposal, verdict_row
-from app.memory.memories.models import Memory
-from app.memory.memories.record_repository import MemoryChange, rewrite, snapshot
+from app.memory.memories.models import Memory, MemoryHistory
+from app.memory.memories.record_repository import KEPT, MemoryChange, rewrite, snapshot
 from app.memory.memories.repository import MemoryRepository
 from app.memory.memories.schemas import MemoryPatch, MemorySupersede
+from app.memory.memories.search_schemas import HistoryRead
 from app.platform.database.base import new_id
 from app.platform.database.engine import clock_of
 
@@ -60,7 +61,8 @@ def superseding_values(seen: Memory, body: MemorySupersede) -> dict[str, Any]:
 
 def restored_values(row: Memory, after: Mapping[str, Any]) -> dict[str, Any]:
     """The columns in which a memory differs from a snapshot of it, as they were."""
-    was = {name: after[name] for name in RESTORED if name in after}
+    columns = Memory.__table__.columns
+    was = {n: after.get(n) for n in RESTORED if n in after or columns[n].nullable}
     if "metadata" in was:
         was["metadata_"] = was.pop("metadata")
     for name in RESTORED_TIMES:
@@ -78,6 +80,19 @@ def was_closed(access: Access, row: Memory, state: Mapping[str, Any] | None) -> 
         and access.user_id not in {None, row.user_id}
         and row.scope == "project"
         and state.get("visibility") == "owner_only"
+    )
+
+
+def history_entry(access: Access, memory: Memory, row: MemoryHistory) -> HistoryRead:
+    """An entry of a memory's history as the caller sees it, states with every field."""
+    shown = HistoryRead.model_validate(row)
+    states = {"before": shown.before, "after": shown.after}
+    return shown.model_copy(
+        update={
+            name: None if was_closed(access, memory, state) else dict.fromkeys(KEPT) | state
+            for name, state in states.items()
+            if state is not None
+        }
     )
 
 

@@ -42,6 +42,11 @@ NOT_IN_HISTORY = (
     "tenant_id", "content_hash", "embedding", "code", "use_count", "last_used_at", *INDEX_COLUMNS,
 )  # fmt: skip
 
+KEPT: Final = tuple(
+    column.name for column in Memory.__table__.columns if column.name not in NOT_IN_HISTORY
+)
+"""Columns that the history keeps of a memory."""
+
 _NOTHING_REPLACED: Final = dict.fromkeys(("embedding", "embedding_model", *INDEX_COLUMNS))
 
 _ANSWER_NAMES_ONE = text(
@@ -89,12 +94,15 @@ class MemoryChange(NamedTuple):
 def snapshot(row: Memory) -> dict[str, Any]:
     """What the history keeps of a memory: all of it but the vector and its use."""
     kept: dict[str, Any] = {}
-    for column in Memory.__table__.columns:
-        if column.name in NOT_IN_HISTORY:
-            continue
-        value = getattr(row, "metadata_" if column.name == "metadata" else column.name)
-        kept[column.name] = value.isoformat() if isinstance(value, datetime) else value
+    for name in KEPT:
+        value = getattr(row, "metadata_" if name == "metadata" else name)
+        kept[name] = value.isoformat() if isinstance(value, datetime) else value
     return kept
+
+
+def without_null(state: Mapping[str, Any]) -> dict[str, Any]:
+    """A snapshot as it is stored: what is not there is null, which is half of most of them."""
+    return {name: value for name, value in state.items() if value is not None}
 
 
 async def rewrite(
@@ -381,8 +389,8 @@ def _line(change: MemoryChange) -> dict[str, Any]:
         "memory_id": about["memory_id"],
         "user_id": about["user_id"],
         "event": event,
-        "before": before,
-        "after": after_,
+        "before": before and without_null(before),
+        "after": after_ and without_null(after_),
         "version": about["version"],
         **(replaced or _NOTHING_REPLACED),
     }

@@ -21,7 +21,7 @@ from app.language.text.offload import read_text
 from app.memory.memories.candidates import NEIGHBOURS, Neighbour, SaveCandidate
 from app.memory.memories.models import Memory
 from app.memory.memories.owner import MemoryOwner
-from app.memory.memories.record_repository import NOT_IN_HISTORY
+from app.memory.memories.record_repository import KEPT, without_null
 from app.memory.memories.searchable import characters, row_terms
 from app.memory.memories.validity_sql import counts_now
 from app.memory.memories.visibility_sql import visible_text
@@ -30,11 +30,6 @@ from app.platform.database.engine import driver_of
 from app.platform.jobs.ordering_sql import order_many
 from app.platform.jobs.orders import Order
 from app.platform.outbox.repository import SUBSCRIBED, Subscription
-
-KEPT: Final = tuple(
-    column.name for column in Memory.__table__.columns if column.name not in NOT_IN_HISTORY
-)
-"""Columns that the history keeps of a memory: a new one is written as its history has it."""
 
 _BUCKET = """memories.tenant_id = $1 AND memories.status = 'active'
     AND memories.scope_id = $5 AND memories.scope = $4
@@ -160,8 +155,9 @@ SELECT CAST(json_object_agg(memory_id, metadata) AS text) FROM saved WHERE metad
 """
 """Writes memories with their history, the gate's verdicts and orders of jobs.
 
-`$2` are the memories as the history keeps them, `$3` what is `BESIDE` it, `$4` their vectors, `$5`
-their terms, `$6` who saves, `$7` the verdicts, `$8` the orders, `$9` when the transaction began.
+`$2` are the memories as the history keeps them, without what is null, `$3` what is `BESIDE` it,
+`$4` their vectors, `$5` their terms, `$6` who saves, `$7` the verdicts, `$8` the orders, `$9` when
+the transaction began.
 Answers with metadata as PostgreSQL has them, by id.
 """
 
@@ -280,7 +276,7 @@ class SaveRepository:
         found = await (await driver_of(self._db)).fetchval(
             WRITE,
             self._access.tenant_id,
-            to_json(kept).decode(),
+            to_json([without_null(each) for each in kept]).decode(),
             to_json(beside, bytes_mode="hex").decode(),
             vectors_bytes([row["embedding"] for row in rows]),
             terms,

@@ -19,7 +19,7 @@ from app.identity.tenants.access import Principal
 from app.identity.tenants.errors import InsufficientScopeError
 from app.identity.users.schemas import UserNotFoundError
 from app.language.llm.tokens import TokenCounter, fitting
-from app.memory.memories.amendments import was_closed
+from app.memory.memories.amendments import history_entry
 from app.memory.memories.conflict_repository import shown_memories
 from app.memory.memories.deletion_service import MOST_AT_ONCE, DeleteSelection
 from app.memory.memories.filters import InvalidFilterError
@@ -28,7 +28,6 @@ from app.memory.memories.list_repository import (
     ProjectItemRepository,
     TimelineRepository,
 )
-from app.memory.memories.models import MemoryHistory
 from app.memory.memories.owner import permit
 from app.memory.memories.record_repository import RecordRepository
 from app.memory.memories.repository import MemoryRepository
@@ -149,17 +148,11 @@ class MemoryService:
                 memory_id, start=start, limit=query.limit
             )
 
-        def show(row: MemoryHistory) -> HistoryRead:
-            shown = HistoryRead.model_validate(row)
-            states = {"before": shown.before, "after": shown.after}
-            closed = [n for n, state in states.items() if was_closed(access, memory, state)]
-            return shown.model_copy(update=dict.fromkeys(closed))
-
         return page(
             "memory_history",
             rows,
             query.limit,
-            show=show,
+            show=lambda row: history_entry(access, memory, row),
             place=lambda row: (row.create_time, row.history_id),
         )
 
