@@ -127,6 +127,7 @@ residence began = (?:i|the user|user){have} (?:moved|relocated|emigrated|immigra
 residence = {my} (?:home|home address|address|residence) is (?:in |at )?{v}{tail}
 occupation employer = {i}{working} as {as}{job} (?:at|for) {v2}{tail}
 employer occupation = {i}{working} (?:at|for) {v} as {as}(?P<v2>[^,;]+?){tail}
+occupation began = {i}{have} started(?: work| working)? as {as}{job}{tail}
 occupation = {i}{working} as {as}{job}(?P<with> in (?-i:[A-Z]).*?)?{tail}
 employer = {i}{working} (?:at|for) {v}{tail}
 employer began = {i}{have} started(?: work| working)? at {v}{tail}
@@ -248,6 +249,8 @@ occupation workplace = {adv}在(?P<v2>[^，,在]{2,16}?)(?:当|做|担任)(?:一
 occupation = {of}?(?:职业|工作|本职|岗位|职位)[是为](?:一?[名个位])?{job}
 occupation = {adv}[是当做](?:一|1)?[名位]{job}
 occupation = {adv}(?:担任|当(?![然真时天初地年中作成心]))(?:一?[名个位])?{job}
+occupation began = {adv}(?:[转改]行[去来]?[当做干]|开始[当做](?=[^，,]*[师员家工生士长手人]了?$))
+    了?(?:一?[名个位])?{job}了?
 occupation = {adv}从事{job}(?:的?工作|行业|这行)?
 school = {adv}在{v}(?:读书|上学|念书|读研|读博|读本科|[读上]大学|就读){dur}
 school = {adv}在(?P<v>[^，,]{2,12}(?:大学|学院|[中小]学|高中))(?:学习?|攻?读)[^，,了过着]{2,12}

@@ -239,13 +239,24 @@ def is_one_value(one: str, other: str, attribute: str) -> bool:
 
 def give_other_values(one: str, other: str, attribute: str) -> bool:
     """Tell whether two statements surely give two values of an attribute."""
-    given = [
-        next((each.value for each in attributes_of(content) if each.name == attribute), None)
+    given = _values_of(one, other, attribute)
+    return given is not None and not is_one_value(*given, attribute)
+
+
+def give_one_value(one: str, other: str, attribute: str) -> bool:
+    """Tell whether two statements surely give one value of an attribute."""
+    given = _values_of(one, other, attribute)
+    return given is not None and is_one_value(*given, attribute)
+
+
+def _values_of(one: str, other: str, attribute: str) -> tuple[str, str] | None:
+    values = [
+        each.value
         for content in (one, other)
+        for each in attributes_of(content)
+        if each.name == attribute
     ]
-    if given[0] is None or given[1] is None:
-        return False
-    return not is_one_value(given[0], given[1], attribute)
+    return (values[0], values[1]) if len(values) == 2 else None
 
 
 def is_more_precise(longer: str, shorter: str, attribute: str) -> bool:

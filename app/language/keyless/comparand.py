@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final, Self
 
@@ -37,6 +37,13 @@ _GONE: Final = lazy_pattern(
     r"\b(?:died|passed away|sold|gave away|got rid of|was put down)\b"
     r"|去世了?|没了|走丢了?|卖掉?了?|送人了?"
 )
+# What something was given away for, or when: "sold my car to buy a boat".
+_BESIDES_GONE: Final = lazy_pattern(
+    r"\b(?:to|for|because|so|since|when|after|before|and|but|last|yesterday|today|in|on)\b.*"
+    r"|(?:[,;]|[来去]?[买换]).*"
+)
+RECENT: Final = timedelta(days=92)
+"""So long what began is told as news: "I moved to Hamburg last month"."""
 
 
 @dataclass(frozen=True)
@@ -107,8 +114,11 @@ class Comparand:
         switched = _SWITCHED.search(self.form)
         if switched:
             return frozenset(Wording(switched["v"] or switched["v2"]).content)
-        left = _GONE.sub(" ", self.form)
-        return frozenset() if left == self.form else frozenset(Wording(left).content)
+        found = _GONE.search(self.form)
+        if found is None:
+            return frozenset()
+        left = _BESIDES_GONE.sub("", self.form[found.end() :])
+        return frozenset(Wording(f"{self.form[: found.start()]} {left}").content)
 
     @cached_property
     def mode(self) -> tuple[bool, bool]:
@@ -120,6 +130,13 @@ class Comparand:
         """A moment at which it holds: what began does from then on, what is so when it is said."""
         given = self.given.get(attribute or "")
         return self.since if given and given.began and self.since else self.said
+
+    def is_news(self, attribute: str | None) -> bool:
+        """Tell whether it says that a value began shortly before it was said."""
+        given = self.given.get(attribute or "")
+        if given is None or not given.began or self.since is None or self.said is None:
+            return False
+        return self.said - self.since <= RECENT
 
     def counts_all_of(self, other: Self) -> bool:
         """Tell whether it states every number, date and time of another; a unit may be left out."""

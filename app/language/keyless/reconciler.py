@@ -97,7 +97,9 @@ def _decision(found: Mapping[Relation, list[str]]) -> ReconcileDecision:
     over = (*replaced, *found[Relation.SAYS_MORE])
     if over:
         reason = "Another value holds now." if replaced else "It says the same and more."
-        return ReconcileDecision("SUPERSEDE", over, reason=reason, conflicts=conflicts)
+        return ReconcileDecision(
+            "SUPERSEDE", over, reason=reason, conflicts=conflicts, keeps_start=not replaced
+        )
     if conflicts:
         reason = "It may contradict what is remembered; nothing tells which holds."
         return ReconcileDecision("ADD", reason=reason, conflicts=conflicts)
@@ -118,7 +120,7 @@ def _relation(new: Comparand, old: Comparand) -> Relation | None:
         return _by_attribute(new, old, shared)
     if any(_ends(ending, old) for ending in new.endings):
         return None if _is_earlier(new, old) else Relation.REPLACES
-    if new.gone and new.gone <= old.words and old.people <= new.people | new.gone:
+    if new.gone and not old.gone and new.gone <= old.words and old.people <= new.people | new.gone:
         most = len(new.gone) * 2 >= len(old.words) and not _is_earlier(new, old)
         return Relation.REPLACES if most else Relation.MAY_CONTRADICT
     if new.noted is not None and new.noted == old.noted and not new.given and not old.given:
@@ -145,7 +147,8 @@ def _by_attribute(new: Comparand, old: Comparand, shared: Sequence[str]) -> Rela
             return Relation.REPEATS
         more = _covers(new, old) and not _is_earlier(new, old)
         return Relation.SAYS_MORE if more else None
-    several = _SEVERAL if _CHANGED.search(new.form) else _SEVERAL | _CHANGEABLE
+    changed = _CHANGED.search(new.form) or all(new.given[name].began for name in other)
+    several = _SEVERAL if changed else _SEVERAL | _CHANGEABLE
     sure = several.isdisjoint(other)
     lost = old.given.keys() - new.given.keys() or not new.has(old.given[other[0]].rest)
     if sure and not lost and not any(_is_earlier(new, old, name) for name in other):
@@ -187,7 +190,10 @@ def _is_earlier(new: Comparand, old: Comparand, attribute: str | None = None) ->
     if new.since and old.since and new.since < old.since:
         return True
     held, holds = new.holds_at(attribute), old.holds_at(attribute)
-    return held is not None and holds is not None and held < holds
+    if held is None or holds is None or held >= holds:
+        return False
+    # Of a move long ago nothing tells whether it came before the home that was told since.
+    return not new.is_news(attribute)
 
 
 def _by_words(new: Comparand, old: Comparand) -> Relation | None:
@@ -200,7 +206,9 @@ def _by_words(new: Comparand, old: Comparand) -> Relation | None:
     if opposite and difference is not None and new.people == old.people:
         return _by_polarity(new, old, shared)
     if difference in {"antonym", "negation", "order"}:
-        close = new.people == old.people and shared >= OVERLAP
+        # Who sold a car to buy a boat may sell the boat to buy a car: both have happened.
+        both = difference == "order" and new.memory_type == old.memory_type == "event"
+        close = new.people == old.people and shared >= OVERLAP and not both
         return Relation.MAY_CONTRADICT if close else None
     within = None if _describes(new, old) else _by_inclusion(new, old)
     if within is not None:

@@ -112,6 +112,7 @@ class ReconcileDecision:
         conflicts: for ADD and SUPERSEDE: neighbours that may contradict it, where nothing tells
             which holds. They stay.
         remainders: for SUPERSEDE and DELETE: what of the neighbours still holds.
+        keeps_start: for SUPERSEDE: it says what they say and more, so it holds for as long.
 
     """
 
@@ -121,6 +122,7 @@ class ReconcileDecision:
     reason: str = ""
     conflicts: tuple[str, ...] = ()
     remainders: tuple[Remainder, ...] = ()
+    keeps_start: bool = False
 
 
 @dataclass(frozen=True, slots=True)

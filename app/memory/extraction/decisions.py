@@ -7,7 +7,7 @@ memories it was shown, may not touch what is protected, and may end only so many
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from app.language.keyless.attributes import give_other_values
+from app.language.keyless.attributes import give_one_value, give_other_values
 from app.language.llm.reconciler import Neighbour, ReconcileDecision
 from app.memory.extraction.drafts import Draft
 
@@ -104,7 +104,12 @@ def permitted(
     if decision.event == "NONE":
         return ReconcileDecision("NONE", wanted[:1], reason=decision.reason), limits
     conflicts = _conflicts(draft, decision, limits) if decision.event == "SUPERSEDE" else ()
-    kept = replace(decision, memory_ids=wanted, conflicts=conflicts)
+    kept = replace(
+        decision,
+        memory_ids=wanted,
+        conflicts=conflicts,
+        keeps_start=decision.event == "SUPERSEDE" and _keeps_start(draft, decision, wanted),
+    )
     return kept, limits.after(wanted, removed=removed)
 
 
@@ -150,6 +155,19 @@ def _other_values(draft: Draft, named: Sequence[str], limits: DecisionLimits) ->
         and not near.is_by_another(draft.proposed)
         and give_other_values(draft.proposed.content, near.content, attribute)
     ]
+
+
+def _keeps_start(draft: Draft, decision: ReconcileDecision, wanted: Sequence[str]) -> bool:
+    """Whether it says what all of them say: where one lives, since nobody knows when."""
+    if decision.keeps_start:
+        return wanted == decision.memory_ids
+    attribute = draft.proposed.attribute
+    return attribute is not None and all(
+        near.attribute == attribute
+        and give_one_value(draft.proposed.content, near.content, attribute)
+        for near in draft.neighbours
+        if near.memory_id in wanted
+    )
 
 
 def _conflicts(

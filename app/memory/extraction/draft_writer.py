@@ -83,6 +83,7 @@ class DraftWriter:
             case "UPDATE":
                 return await self._update(draft)
             case "SUPERSEDE":
+                draft = await self._with_start(draft)
                 return await self._end_targets(await self._add(draft, "ADD"))
             case "MERGE":
                 return await self._merge(draft)
@@ -113,6 +114,16 @@ class DraftWriter:
         await self._note([MemoryChange(event, None, snapshot(row))], draft.reason)
         await self._note(await link(self._db, others, [row]), f"{row.memory_id} may contradict it")
         return draft
+
+    async def _with_start(self, draft: Draft) -> Draft:
+        """Since when what it repeats holds, where that is known of all it takes the place of."""
+        if not draft.keeps_start or draft.proposed.begins is not None:
+            return draft
+        rows = [await self._target(memory_id) for memory_id in draft.target_ids]
+        starts = [row.valid_from for row in rows if row.valid_from is not None]
+        if not starts or len(starts) < len(rows):
+            return draft
+        return replace(draft, proposed=replace(draft.proposed, valid_from=min(starts)))
 
     async def _merge(self, draft: Draft) -> Draft:
         """One memory for several: a new one, or the one of them that has its words already."""
@@ -332,7 +343,8 @@ class DraftWriter:
         """The columns that are kept with a verdict too."""
         proposed = draft.proposed
         begins = proposed.valid_from
-        if begins is None and draft.event in {"SUPERSEDE", "MERGE"} and not proposed.takes_effect:
+        starts = draft.event in {"SUPERSEDE", "MERGE"} and not draft.keeps_start
+        if begins is None and starts and not proposed.takes_effect:
             begins = self._begins(draft)
         base = self._request.base if draft.base is None else draft.base
         columns = {

@@ -55,6 +55,7 @@ class Draft:
         conflicts: memories that it may contradict and that stay beside it.
         memory_id: the memory that holds it in the end.
         base: columns of its memory in the place of those that the request gave.
+        keeps_start: it says what its targets say and more, and holds for as long as they did.
 
     """
 
@@ -76,6 +77,7 @@ class Draft:
     reason: str | None = None
     decision_id: str | None = None
     base: Mapping[str, Any] | None = None
+    keeps_start: bool = False
 
     @property
     def open(self) -> bool:
@@ -143,6 +145,7 @@ class Draft:
             conflicts=decision.conflicts,
             reason=decision.reason or None,
             new=new,
+            keeps_start=decision.keeps_start,
             remainders=tuple(
                 DraftRemainder(
                     rest.memory_id, EmbeddedText(rest.content), rest.attribute, rest.inherits

@@ -271,7 +271,7 @@ def _unasked(draft: Draft) -> ReconcileDecision:
 def _in_own_words(decision: ReconcileDecision) -> ReconcileDecision:
     """A decision that needs no further words, which would have to be embedded first."""
     if decision.event == "UPDATE":
-        return replace(decision, event="SUPERSEDE", content=None)
+        return replace(decision, event="SUPERSEDE", content=None, keeps_start=True)
     return (
         ReconcileDecision("ADD", reason=decision.reason) if decision.event == "MERGE" else decision
     )

@@ -1,0 +1,157 @@
+"""A home, an employer or a job that is told of twice: which of the two statements holds.
+
+The second statement is read as it is in a conversation, with its date, and compared with the first
+by when each was said and since when each holds.
+"""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from app.language.keyless.attributes import attribute_of
+from app.language.keyless.kinds import memory_type
+from app.language.keyless.reconciler import decide
+from app.language.llm.extractor import Proposed
+from app.language.llm.reconciler import Neighbour, ReconcileDecision, ReconcileQuestion
+from app.language.text.time_expressions import validity
+
+TODAY = datetime(2026, 11, 27, 21, tzinfo=UTC)
+LATER = datetime(2026, 11, 27, 21, 5, tzinfo=UTC)
+BEFORE = datetime(2026, 11, 1, 9, tzinfo=UTC)
+YESTERDAY = datetime(2026, 11, 26, tzinfo=UTC)
+SPRING = datetime(2026, 4, 1, tzinfo=UTC)
+YEARS_AGO = datetime(2019, 1, 1, tzinfo=UTC)
+
+
+def told_at(content: str, told: datetime) -> Proposed:
+    """A statement with what the reader takes from its words."""
+    begin, end = validity(content, told)
+    kind = "fact" if attribute_of(content) else memory_type(content)
+    return Proposed(content, kind, 0.95, ("msg_1",), valid_from=begin, valid_to=end, said_at=told)
+
+
+def second(
+    new: str, old: str, *, told: datetime = LATER, since: datetime | None, kind: str = "fact"
+) -> ReconcileDecision:
+    """What is decided about a statement beside one that was said today, and holds since a time or
+    one that nobody told.
+    """
+    kept = Neighbour("mem_1", old, kind, 0.9, 0.7, said_at=TODAY, valid_from=since)
+    return decide(ReconcileQuestion(told_at(new, told), (kept,)))
+
+
+MOVED = [
+    ("I moved to Hamburg.", "I live in Munich."),
+    ("I moved to Hamburg last week.", "I live in Munich."),
+    ("I moved to Berlin yesterday.", "I live in Hamburg now."),
+    ("I moved to Hamburg last month.", "I live in Munich."),
+    ("I started at Globex last month.", "I work at Acme."),
+    ("I got a new job at Globex last week.", "I work at Acme."),
+    ("I started working as a teacher last month.", "I work as a nurse."),
+    ("我搬到汉堡了。", "我住在慕尼黑。"),
+    ("我上周搬到汉堡了。", "我住在慕尼黑。"),
+    ("我昨天搬到柏林了。", "我现在住在汉堡。"),
+    ("我上个月入职了博世。", "我就职于西门子。"),
+    ("我上个月转行当老师了。", "我是一名护士。"),
+    ("我上个月开始当老师了。", "我是一名护士。"),
+]
+
+LONG_AGO = [
+    ("I moved to Lisbon in 2008.", "I live in Munich."),
+    ("I started at Globex in 2015.", "I work at Acme."),
+    ("我2008年搬到里斯本了。", "我住在慕尼黑。"),
+    ("我2015年入职了博世。", "我就职于西门子。"),
+]
+
+PAST = [
+    ("I lived in Lisbon until 2019.", "I live in Munich."),
+    ("I worked at Globex in 2015.", "I work at Acme."),
+    ("I used to work as a teacher.", "I work as a nurse."),
+    ("我去年住在广州。", "我住在深圳。"),
+    ("我2015年在博世公司工作过。", "我在西门子公司工作。"),
+    ("我以前是一名老师。", "我是一名护士。"),
+]
+
+
+@pytest.mark.parametrize(("new", "old"), MOVED)
+@pytest.mark.parametrize("since", [None, YEARS_AGO, SPRING])
+def test_move_told_later_replaces_what_began_before_it_or_nobody_knows_when(
+    new: str, old: str, since: datetime | None
+) -> None:
+    assert second(new, old, since=since).event == "SUPERSEDE"
+
+
+@pytest.mark.parametrize(("new", "old"), MOVED)
+def test_move_told_before_replaces_nothing_that_was_said_since(new: str, old: str) -> None:
+    decision = second(new, old, told=BEFORE, since=None)
+
+    assert (decision.event, decision.conflicts) == ("ADD", ("mem_1",))
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [pair for pair in MOVED if any(each in pair[0] for each in ("last", "上周", "上个月"))],
+)
+def test_move_from_before_the_other_value_began_stays_in_conflict(new: str, old: str) -> None:
+    decision = second(new, old, since=YESTERDAY)
+
+    assert (decision.event, decision.conflicts) == ("ADD", ("mem_1",))
+
+
+@pytest.mark.parametrize(("new", "old"), LONG_AGO)
+def test_move_of_years_ago_is_no_news_and_stays_in_conflict(new: str, old: str) -> None:
+    """Munich was told since then: it may have come after Lisbon."""
+    decision = second(new, old, since=None)
+
+    assert (decision.event, decision.conflicts) == ("ADD", ("mem_1",))
+
+
+@pytest.mark.parametrize(("new", "old"), PAST)
+@pytest.mark.parametrize("since", [None, YEARS_AGO, SPRING])
+def test_what_was_never_replaces_what_is(new: str, old: str, since: datetime | None) -> None:
+    decision = second(new, old, since=since)
+
+    assert (decision.event, decision.memory_ids) == ("ADD", ())
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        ("I live in Munich and drink green tea every morning.", "I live in Munich."),
+        ("I work at Acme as a designer.", "I work at Acme."),
+        ("I am a nurse by profession and I love it.", "I work as a nurse."),
+        ("我住在慕尼黑，每天早上喝绿茶。", "我住在慕尼黑。"),
+    ],
+)
+def test_what_says_the_same_and_more_keeps_the_start(new: str, old: str) -> None:
+    decision = second(new, old, since=None)
+
+    assert (decision.event, decision.keeps_start) == ("SUPERSEDE", True)
+
+
+@pytest.mark.parametrize(("new", "old"), MOVED)
+def test_another_value_keeps_no_start(new: str, old: str) -> None:
+    assert not second(new, old, since=YEARS_AGO).keeps_start
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        ("I sold my boat to buy a car", "I sold my car to buy a boat"),
+        ("I sold my car to buy a boat", "I sold my boat to buy a car"),
+        ("我卖了船买车", "我卖了车买船"),
+    ],
+)
+def test_two_sales_are_two_events(new: str, old: str) -> None:
+    decision = second(new, old, since=None, kind="event")
+
+    assert (decision.event, decision.conflicts) == ("ADD", ())
+
+
+def test_what_was_sold_for_another_thing_is_gone() -> None:
+    for new, old in (
+        ("I sold my car to buy a boat.", "I have a car."),
+        ("I sold my car last month because it broke down.", "I have a car."),
+        ("我卖了车买船。", "我有车。"),
+    ):
+        assert second(new, old, since=None).event == "SUPERSEDE", new
