@@ -77,6 +77,7 @@ async def _reread(
         user, session = user and composed(user), session and composed(session)
         plans = [await service.plan(tenant_id, user, session) for tenant_id in ids]
         counts: dict[str, Counter[str]] = {}
+        makers = Counter[str]()
         shown: list[SessionReread] = []
         with progress("sessions") as bar:
             task = bar.add_task("Reading", total=sum(len(plan.sessions) for plan in plans))
@@ -85,9 +86,11 @@ async def _reread(
                 async for done in _sessions(service, plan, dry_run=dry_run):
                     bar.advance(task)
                     tally.update(_counted(done))
+                    makers.update(old.extractor for old in (done.archived if done else ()))
                     if done is not None and len(shown) < SAMPLES and (done.archived or done.found):
                         shown.append(done)
     _report(counts, shown if dry_run else [], dry_run=dry_run)
+    _print_readers(service.reader, makers, dry_run=dry_run)
 
 
 @asynccontextmanager
@@ -147,3 +150,11 @@ def _report(counts: dict[str, Counter[str]], shown: list[SessionReread], *, dry_
     )
     if any(row[-1] for row in rows):
         err.print("Left alone: sessions that a model reads, or whose memory is paused or disabled.")
+
+
+def _print_readers(reader: str, makers: Counter[str], *, dry_run: bool) -> None:
+    read = "would be read" if dry_run else "is read"
+    print(f"The keyless reader of this release is {reader}: what an older one read {read} by it.")
+    if makers:
+        made = ", ".join(f"{count:,} by {name}" for name, count in sorted(makers.items()))
+        print(f"What {'would be' if dry_run else 'was'} archived was made {made}.")

@@ -75,6 +75,8 @@ async def test_killed_command_goes_on_where_it_was(service: Service, read_before
     shown = kemem("reread", "--dry-run", *where, cwd=service.data_dir.parent)
     assert shown.returncode == 0, shown.stderr
     assert f"  - {before[0]['content']}" in shown.stdout
+    assert "The keyless reader of this release is rules/" in shown.stdout
+    assert f"would be archived was made {len(before)} by rules/0." in shown.stdout
     assert await query(service, ACTIVE) == before
 
     process = await asyncio.create_subprocess_exec(

@@ -8,6 +8,7 @@ import pytest
 from httpx import AsyncClient
 from playwright.async_api import Browser, Page, expect
 
+from app.language.keyless.extractor import READER
 from tests.checkpoints.checkpoints_support import asking
 from tests.dashboard.dashboard_support import HOSTILE, dialog, nothing_ran, section, told
 from tests.support.api import append, ok, save
@@ -354,7 +355,7 @@ class TestActions:
         await expect(page.locator(".from-it")).to_contain_text("I moved to Hamburg.")
         await page.get_by_role("tab", name="Extraction").click()
         await page.get_by_role("button", name="Show run").click()
-        await expect(dialog(page)).to_contain_text("rules/2")
+        await expect(dialog(page)).to_contain_text(READER)
 
     async def test_conversation_is_ended_and_reopened(
         self, page: Page, client: AsyncClient

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from httpx import AsyncClient
 from playwright.async_api import Browser, Page, expect
 
+from app.language.keyless.extractor import READER
 from app.runtime import Runtime
 from tests.dashboard.dashboard_support import HOSTILE, dialog, nothing_ran, section, told
 from tests.profiles.profiles_support import derive
@@ -221,7 +222,7 @@ class TestMemories:
         await expect(why.locator(".message").last).to_contain_text("How do you like it there?")
         await expect(why.locator("tbody tr")).to_contain_text("replaced an older one")
         await why.get_by_role("button", name="Show run").click()
-        await expect(dialog(page)).to_contain_text("rules/2")
+        await expect(dialog(page)).to_contain_text(READER)
         await expect(dialog(page)).to_contain_text("talk")
 
     async def test_history_tells_what_replaced_what(

@@ -168,6 +168,32 @@ async def test_second_reading_changes_nothing(
     assert await everything(client) == before
 
 
+async def test_what_the_present_reader_made_stays_beside_what_an_older_one_made(
+    client: AsyncClient, old: Runtime, again: RereadService, runtime: Runtime, dsn: str
+) -> None:
+    await told(client, old, dsn, talk=["I keep bees."], older=["I keep hens."])
+    present = reading(runtime, NewReader())
+    await told(client, present, dsn, talk=["I keep goats."], newer=[LISBON])
+    made = {row["content"]: row for row in await every_page(client, "/memories", user_id="ana")}
+
+    plan = await again.plan(client.tenant_id, None, None)
+    shown = [await again.reread(plan, one, dry_run=True) for one in plan.sessions]
+
+    assert again.reader == "rules/new"
+    assert {one.session_id for one in plan.sessions} == {"talk", "older"}
+    archived = [old for done in shown if done for old in done.archived]
+    assert {(old.content, old.extractor) for old in archived} == {
+        ("The user keep bees.", "rules/old"),
+        ("The user keep hens.", "rules/old"),
+    }
+    await read_again(again, client)
+    after = {row["content"]: row for row in await every_page(client, "/memories", user_id="ana")}
+    assert after.keys() == {"I keep bees.", "I keep hens.", "I keep goats.", LISBON}
+    assert {row["metadata"]["extractor"] for row in after.values()} == {"rules/new"}
+    for content in ("I keep goats.", LISBON):
+        assert after[content]["memory_id"] == made[content]["memory_id"]
+
+
 async def test_session_of_which_no_log_is_left_is_read(
     client: AsyncClient, old: Runtime, again: RereadService, dsn: str
 ) -> None:

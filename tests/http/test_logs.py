@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from app.language.keyless.extractor import READER
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import open_runtime
 from app.settings import Settings
@@ -223,7 +224,7 @@ class TestLines:
 
         # On a slow machine more: of a session that is read while requests about it go on.
         assert len(runs) >= 3
-        assert all(line["extraction_id"] and line["extractor"] == "rules/2" for line in runs)
+        assert all(line["extraction_id"] and line["extractor"] == READER for line in runs)
         assert {line["outcome"] for line in sent} > {"delivered"}
 
     def test_only_a_crash_is_an_error(self, transcript: Transcript) -> None:

@@ -70,6 +70,10 @@ MENDED: Final = "correction"
 _DATELESS: Final = {"user.birthday", "user.age", "user.name"}
 _UNDATED: Final = {"goal", "habit", "preference", "skill", "constraint"}
 
+READER: Final = "rules/3"
+"""The name and version of the reader: `kemem reread` goes by it, so it is raised whenever the
+weights or the rules change what is read. A test compares what is read of labelled lines."""
+
 Clauses = Callable[[str, str | None], list[Clause]]
 READERS: Final[dict[str, Clauses]] = {"english": english_clauses, "chinese": chinese_clauses}
 
@@ -81,9 +85,9 @@ _SENTENCE: Final = lazy_pattern(
 
 
 class RulesExtractor:
-    """`rules/2`. Holds nothing, so one instance may serve every task and thread."""
+    """Selects clauses. Holds nothing, so one instance may serve every task and thread."""
 
-    name: Final = "rules/2"
+    name: Final = READER
     model: Final = None
     prompt_version: Final = None
 

@@ -64,7 +64,9 @@ ORDER BY (SELECT coalesce(x.said_at, x.create_time) FROM messages x
 """)
 
 _OF_USER = text(f"""
-SELECT m.memory_id, m.session_id, m.scope, m.scope_id, m.content, m.evidence FROM memories m
+SELECT m.memory_id, m.session_id, m.scope, m.scope_id, m.content, m.evidence,
+    m.metadata->>'extractor'
+FROM memories m
 WHERE m.session_id IN (SELECT s.session_id FROM sessions s
     WHERE s.tenant_id = CAST(:tenant_id AS text) AND s.user_id = :user_id)
   AND m.session_id = coalesce(CAST(:only_session AS text), m.session_id) AND {_REPLACEABLE}
@@ -113,6 +115,7 @@ class Replaceable(NamedTuple):
     scope_id: str
     content: str
     evidence: Sequence[str]
+    extractor: str
 
 
 class RereadRepository:

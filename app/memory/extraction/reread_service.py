@@ -93,6 +93,11 @@ class RereadService:
         self._tags = tags
         self._now = now
 
+    @property
+    def reader(self) -> str:
+        """The name and version of the keyless reader that reads."""
+        return self._model.extractor.name
+
     async def plan(self, tenant_id: str, user_id: str | None, session_id: str | None) -> RereadPlan:
         """What waits.
 
@@ -146,7 +151,7 @@ class RereadService:
     def _repository(
         self, db: AsyncSession, tenant_id: str, only_session: str | None
     ) -> RereadRepository:
-        return RereadRepository(db, Access(tenant_id), self._model.extractor.name, only_session)
+        return RereadRepository(db, Access(tenant_id), self.reader, only_session)
 
     async def _prepare(self, plan: RereadPlan, session: WaitingSession) -> _PreparedReread | None:
         """What there is to read, and to replace.

@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 from httpx import AsyncClient
 
+from app.language.keyless.extractor import READER
 from app.memory.extraction.decisions import MOST_REMOVALS
 from app.memory.extraction.known_repository import LONGEST_PART, MOST_DUE, MOST_PARTS
 from tests.support.api import append, every_page, execute, ok, save
@@ -426,7 +427,7 @@ class TestWithoutACall:
         before = await every_page(ana, "/memories", agent_id="plain")
         run = await infer(ana, "I like green tea a lot.", agent_id="plain")
 
-        assert (run["extractor"], run["upkeep"], chat.requests) == ("rules/2", {}, [])
+        assert (run["extractor"], run["upkeep"], chat.requests) == (READER, {}, [])
         after = {one["memory_id"]: one for one in await every_page(ana, "/memories")}
         assert [after[one["memory_id"]] for one in before[-12:]] == before[-12:]
 
