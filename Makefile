@@ -35,9 +35,15 @@ $(READY): requirements-dev.txt pyproject.toml
 	@if [ ! -x $(BIN)/python ]; then \
 		echo "Making the virtual environment $(VENV) with $(PYTHON) …"; \
 		"$(PYTHON)" -m venv $(VENV); fi
-	@echo "Installing what requirements-dev.txt lists, checked by hash; this takes a minute …"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes \
-		-r requirements-dev.txt
+	@echo "Installing what requirements-dev.txt lists, checked by hash; this takes one to five minutes …"
+	@{ $(BIN)/python -m pip install --progress-bar off --disable-pip-version-check \
+		--require-hashes -r requirements-dev.txt 2>&1; echo "pip ended with $$?"; } | \
+		awk -v all=$$(grep -c == requirements-dev.txt) \
+		'/^pip ended with [0-9]+$$/ {code = $$NF; next} {line[NR % 20] = $$0} \
+		/^(Collecting|Requirement already)/ {n++} \
+		/^Collecting/ {printf "\r  %d of %d packages …", n, all; fflush()} \
+		/^Installing collected/ {printf "\n  All are here; they are being installed …\n"; fflush()} \
+		END {if (code) {print ""; for (at = NR > 20 ? NR - 19 : 1; at < NR; at++) print line[at % 20]}; exit code}'
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps \
 		--no-build-isolation --editable .
 	@$(BIN)/python scripts/install_local_model.py

@@ -14,6 +14,8 @@ from typing import Any, Final
 EXPORTED: Final = "conversations*.json"
 """What the archive of a chat export calls its conversations; large ones have several files."""
 
+_GZIP: Final = b"\x1f\x8b"
+
 
 class UnreadableError(Exception):
     """Something cannot be read; the message says where, and why."""
@@ -38,7 +40,10 @@ def records_of(file: Path) -> list[Record]:
             known, so none of the file counts.
 
     """
-    return [record for name, data in _files(file) for record in _records(name, data)]
+    records = [record for name, data in _files(file) for record in _records(name, data)]
+    if records and records[0].fields.get("type") == "manifest":
+        raise UnreadableError(file.name, "it is an export of KeMem, which `kemem import` reads")
+    return records
 
 
 def _files(file: Path) -> Iterator[tuple[str, bytes]]:
@@ -60,6 +65,11 @@ def _files(file: Path) -> Iterator[tuple[str, bytes]]:
 
 
 def _records(name: str, data: bytes) -> Iterator[Record]:
+    if data.startswith(_GZIP):
+        raise UnreadableError(
+            name,
+            "it is compressed: unpack it; an export of KeMem is for `kemem import`",
+        )
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:

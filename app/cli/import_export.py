@@ -189,6 +189,13 @@ FileArgument = Annotated[
 ]
 
 
+AS_OPTIONS: Final = {
+    "restore_erased=true": "--restore-erased",
+    "on_conflict=skip": "--on-conflict skip",
+}
+"""What the service's answers advise, as options of the command."""
+
+
 class OnConflict(StrEnum):
     fail = "fail"
     skip = "skip"
@@ -240,7 +247,10 @@ def told_failures() -> Iterator[None]:
     try:
         yield
     except ApiError as error:
-        fail(f"{error.status} {error.code}: {error.detail}{_details(error)}", code=REFUSED)
+        detail = error.detail or ""
+        for parameter, option in AS_OPTIONS.items():
+            detail = detail.replace(parameter, option)
+        fail(f"{error.status} {error.code}: {detail}{_details(error)}", code=REFUSED)
     except KememError as error:
         fail(str(error), code=REFUSED)
 

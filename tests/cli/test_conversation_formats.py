@@ -1,5 +1,6 @@
 """Conversations out of files: every shape, in order, with ids that stay, or why and where not."""
 
+import gzip
 import json
 import zipfile
 from datetime import UTC, datetime
@@ -451,3 +452,17 @@ class TestUnreadable:
 
         with pytest.raises(UnreadableError, match=r"there is no conversations\*\.json in it"):
             records_of(tmp_path / "e.zip")
+
+
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        (lines({"type": "manifest", "format": 1}, {"type": "user", "row": {}}), "`kemem import`"),
+        (gzip.compress(b"{}"), "compressed"),
+    ],
+)
+def test_export_of_kemem_is_told_where_it_is_read(
+    tmp_path: Path, data: str | bytes, told: str
+) -> None:
+    with pytest.raises(UnreadableError, match=told):
+        read(tmp_path, data, name="export.ndjson")

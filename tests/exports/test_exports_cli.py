@@ -226,6 +226,7 @@ class TestImport:
 
         assert refused.exit_code == 1
         assert "user user-3: differs in update_time, user_name, version" in refused.stderr
+        assert "`--on-conflict skip`" in refused.stderr
         assert skipped.exit_code == 0
         assert "1 left as they are" in skipped.stderr
 
@@ -241,7 +242,8 @@ class TestImport:
         restored = run("import", file, "--restore-erased", key=fresh)
 
         assert refused.exit_code == 1
-        assert refused.stderr.startswith("kemem: 409 erased")
+        assert refused.stderr.startswith("kemem: 409 erased: 1 user of this part was erased")
+        assert "`--restore-erased` brings them back" in refused.stderr
         assert restored.exit_code == 0, restored.stderr
         assert rows_of(service, fresh) == file.read_bytes().split(b"\n")[1:-2]
 

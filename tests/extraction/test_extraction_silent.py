@@ -44,6 +44,16 @@ async def test_each_message_has_its_own_answer(client: AsyncClient) -> None:
     assert [one["reasons"][0]["figures"]["message"] for one in answer["results"][1:]] == [2, 3]
 
 
+async def test_an_empty_message_of_a_user_is_told_that_it_is_empty(client: AsyncClient) -> None:
+    for said in ("", "   ", [{"role": "user", "content": ""}]):
+        answer = ok(await client.post("/memories", json={"messages": said, "user_id": "ana"}))
+
+        [outcome] = answer["results"]
+        assert [reason["detail"] for reason in outcome["reasons"]] == [
+            "The message holds no text to read."
+        ]
+
+
 async def test_a_check_says_the_same(client: AsyncClient) -> None:
     body = {"messages": "Thanks a lot!", "user_id": "ana"}
 

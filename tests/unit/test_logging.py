@@ -1,9 +1,11 @@
 """A log whose reader is gone."""
 
 import io
+import logging
+import sys
 from typing import NoReturn
 
-from app.platform.observability.logging import TolerantStream
+from app.platform.observability.logging import TolerantStream, told_without_frames
 
 
 class Gone(io.StringIO):
@@ -27,3 +29,25 @@ def test_a_line_somebody_reads_arrives() -> None:
     TolerantStream(heard).write("request_served")
 
     assert heard.getvalue() == "request_served"
+
+
+def warned(logger: str, level: int = logging.WARNING) -> logging.LogRecord:
+    try:
+        raise ConnectionRefusedError
+    except ConnectionRefusedError:
+        raised = sys.exc_info()
+    return logging.LogRecord(logger, level, __file__, 1, "It is tried again", None, raised)
+
+
+def test_a_pool_that_tries_again_is_told_in_a_line() -> None:
+    record = warned("asyncpg.pool")
+
+    assert told_without_frames(record)
+    assert record.getMessage() == "It is tried again (ConnectionRefusedError)"
+    assert record.exc_info is None
+
+
+def test_every_other_exception_keeps_its_frames() -> None:
+    for record in (warned("asyncpg.pool", logging.ERROR), warned("uvicorn.error")):
+        assert told_without_frames(record)
+        assert record.exc_info is not None

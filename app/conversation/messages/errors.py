@@ -82,7 +82,7 @@ class OtherSearchError(UnprocessableError):
 
 class WindowTooSmallError(UnprocessableError):
     code = "window_too_small"
-    title = "Newest message does not fit"
+    title = "What is always shown does not fit"
 
     def __init__(
         self, budget_tokens: int, needed_tokens: int, field: str = "window_tokens"

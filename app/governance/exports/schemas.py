@@ -145,7 +145,8 @@ class ErasedError(ConflictError):
     def __init__(self, user_ids: Sequence[str]) -> None:
         listed: list[JsonValue] = [*user_ids[:MOST_LISTED]]
         super().__init__(
-            f"{len(user_ids)} users of this part were erased after the export was made. Nothing "
+            f"{'1 user' if len(user_ids) == 1 else f'{len(user_ids)} users'} of this part "
+            f"{'was' if len(user_ids) == 1 else 'were'} erased after the export was made. Nothing "
             "of it was written; `restore_erased=true` brings them back.",
             user_ids=listed,
             count=len(user_ids),

@@ -35,6 +35,7 @@ _ABBREVIATIONS: Final = frozenset({
     "ltd", "co", "ca", "cf", "fig", "eg", "ie", "jan", "feb", "mar", "apr", "jun", "jul", "aug",
     "sep", "sept", "oct", "nov", "dec",
 })  # fmt: skip
+_SPEAKER = lazy_pattern(r"[^\s:：]{1,20}[:：]\s*")
 _PLACE = lazy_pattern(rf"(?<=\S)(?=\s)|(?<=[{_CHAR}])")
 
 
@@ -74,7 +75,7 @@ def cut_at_sentence(text: str, fits: Callable[[str], bool]) -> tuple[str, bool]:
     """As many whole sentences from the beginning as fit, and whether anything was cut off.
 
     Of a first sentence that is too long alone as many words are left as fit, with an ellipsis;
-    nothing is left when not even one does.
+    nothing is left when not even one does, or only who speaks ("User:").
 
     Args:
         fits: true for a text implies true for what it begins with.
@@ -87,7 +88,9 @@ def cut_at_sentence(text: str, fits: Callable[[str], bool]) -> tuple[str, bool]:
     kept = _last_fitting(ends, lambda end: fits(text[:end].rstrip()))
     if kept is not None:
         return text[:kept].rstrip(), True
-    places = [found.start() for found in _PLACE.finditer(text)]
+    speaker = _SPEAKER.match(text)
+    named = speaker.end() if speaker else 0
+    places = [found.start() for found in _PLACE.finditer(text) if found.start() > named]
     kept = _last_fitting(places, lambda place: fits(text[:place].rstrip() + ELLIPSIS))
     return ("" if kept is None else text[:kept].rstrip() + ELLIPSIS), True
 

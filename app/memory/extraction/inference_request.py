@@ -235,6 +235,8 @@ def unremembered(
         if message.message_id in named or message.role == "assistant":
             continue
         reason = NOTHING_FOUND if message.message_id in turns else NOT_READ
+        if reason is NOT_READ and message.role == "user":
+            reason = NO_TEXT
         found[number] = replace(reason, figures={"message": number})
     if not found and not drafts:
         # Only an assistant spoke.
@@ -248,6 +250,7 @@ NOTHING_FOUND: Final = GateReason(
     "nothing_found", "Nothing was found in it that is worth remembering.", {}
 )
 NOT_READ: Final = GateReason("not_read", "Only what a user says is read for memories.", {})
+NO_TEXT: Final = GateReason("not_read", "The message holds no text to read.", {})
 
 
 def caller_of(tenant: Principal, payload: Mapping[str, Any]) -> Principal:

@@ -53,6 +53,15 @@ def _exceptions_without_content(
     return event
 
 
+def told_without_frames(record: logging.LogRecord) -> bool:
+    """A pool that waits for its database tries again; where in the driver is no news."""
+    if record.name == "asyncpg.pool" and record.levelno <= logging.WARNING and record.exc_info:
+        kind = record.exc_info[0]
+        record.msg = f"{record.msg} ({kind.__name__ if kind else 'unknown'})"
+        record.exc_info = None
+    return True
+
+
 def configure_logging(level: str, *, pretty: bool = False) -> None:
     """Send every log line, other packages' too, to standard error.
 
@@ -87,6 +96,7 @@ def configure_logging(level: str, *, pretty: bool = False) -> None:
             processors=[structlog.stdlib.ProcessorFormatter.remove_processors_meta, *renderer],
         )
     )
+    handler.addFilter(told_without_frames)
     root = logging.getLogger()
     root.handlers[:] = [handler]
     # Other packages log the texts they handle at debug and info.

@@ -142,3 +142,8 @@ class TestWordLimit:
 
         assert shortened
         assert EstimatedTokens().count(text) <= 20
+
+
+@pytest.mark.parametrize("text", ["User: " + "a" * 500, "用户：" + "a" * 500])
+def test_nothing_is_left_of_which_only_the_speaker_fits(text: str) -> None:
+    assert cut_at_sentence(text, lambda part: len(part) <= 100) == ("", True)
