@@ -20,7 +20,7 @@ from app.settings import Settings
 from tests.support.api import execute
 from tests.support.databases import migrated_database, served
 from tests.support.folders import done, folder, ingested, upload
-from tests.support.locks import holding
+from tests.support.locks import holding, until_somebody_waits
 from tests.support.model_service import app_of
 from tests.support.patience import PATIENCE
 from tests.support.service import client_of
@@ -31,16 +31,15 @@ ABOUT = b"I live in Munich. I work as a nurse at the city hospital. I love hikin
 BOOK = "\n\n".join(
     f"The mill grinds {n} sacks a day, every one with its number. " * 12 for n in range(120)
 )
-_WAITING = """
-SELECT count(*) FROM pg_stat_activity
+_QUERIES = """
+SELECT query FROM pg_stat_activity
 WHERE datname = current_database() AND wait_event_type = 'Lock'
 """
-_QUERIES = _WAITING.replace("count(*)", "query")
 
 
 @pytest.fixture(scope="module")
 async def dsn(postgres: EmbeddedPostgres) -> str:
-    """A database of this file alone: it counts who waits for a lock."""
+    """A database of this file alone: it reads what waits for a lock."""
     return await migrated_database(postgres, "folders_races")
 
 
@@ -65,18 +64,6 @@ async def acme(runtime: Runtime) -> Caller:
 async def client(app, acme: Caller) -> AsyncIterator[AsyncClient]:
     async with client_of(app, acme.key) as opened:
         yield opened
-
-
-async def blocked(dsn: str, number: int) -> None:
-    """Wait until so many transactions wait for a lock."""
-    connection = await asyncpg.connect(dsn)
-    try:
-        # Less than a statement may take.
-        async with asyncio.timeout(PATIENCE):
-            while await connection.fetchval(_WAITING) < number:  # noqa: ASYNC110 (as it says)
-                await asyncio.sleep(0.02)
-    finally:
-        await connection.close()
 
 
 def bucket(caller: Caller, scope: str, scope_id: str) -> str:
@@ -114,15 +101,15 @@ class TestExtracted:
             }[way]
             method, address, params = gone
             whom = {"scope": "user", "user_id": "ana"}
-            async with holding(dsn, bucket(acme, "user", "ana")):
+            async with holding(dsn, bucket(acme, "user", "ana")) as holder:
                 ordered = done(await client.post(f"/files/{file['file_id']}/extract", json=whom))
-                await blocked(dsn, 1)
+                reader = await until_somebody_waits(dsn, holder)
                 going = asyncio.create_task(
                     client.request(method, address, params=params, content=ABOUT)
                     if method == "POST"
                     else client.request(method, address, params=params)
                 )
-                await blocked(dsn, 2)
+                await until_somebody_waits(dsn, reader)
             done(await going)
             job = await over(client, ordered["job_id"]) if way != "project" else None
         assert job is None or job["status"] == "succeeded", job
@@ -139,14 +126,14 @@ class TestExtracted:
             first = done(await client.post(path, json={}))
             assert (await over(client, first["job_id"]))["status"] == "succeeded"
             rows = f"SELECT 1 FROM memories WHERE tenant_id = '{acme.tenant_id}' FOR UPDATE"
-            async with holding(dsn, rows):
+            async with holding(dsn, rows) as holder:
                 going = asyncio.create_task(
                     client.delete(f"/folders/{folder_id}/files/{file['file_id']}")
                 )
-                await blocked(dsn, 1)
+                deletion = await until_somebody_waits(dsn, holder)
                 other = {"scope": "agent", "agent_id": "default"}
                 ordered = done(await client.post(path, json=other))
-                await blocked(dsn, 2)
+                await until_somebody_waits(dsn, deletion)
             gone = done(await going)
             job = await over(client, ordered["job_id"])
         assert job["status"] == "cancelled", job
@@ -307,15 +294,15 @@ class TestErased:
             "text": {"json": {"content": "I live in Munich."}},
         }[what]
         address = f"/folders/{folder_id}/{'files' if what == 'file' else 'passages'}"
-        async with holding(dsn, rows):
+        async with holding(dsn, rows) as holder:
             coming = asyncio.create_task(
                 client.post(address, headers={"Idempotency-Key": "k"}, **sent)
             )
-            await blocked(dsn, 1)
+            writer = await until_somebody_waits(dsn, holder)
             going = asyncio.create_task(
                 client.delete("/users/ana", params={"hard": True, "confirm": True})
             )
-            await blocked(dsn, 2)
+            await until_somebody_waits(dsn, writer)
             connection = await asyncpg.connect(dsn)
             waiting = [row["query"] for row in await connection.fetch(_QUERIES)]
             await connection.close()

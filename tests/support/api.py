@@ -6,6 +6,7 @@ import asyncpg
 from httpx import AsyncClient, Response
 
 from app.governance.tables import TABLES
+from tests.support.owner_connections import owner_connection
 
 MOST_PAGES = 1_000
 
@@ -79,12 +80,8 @@ async def append(client: AsyncClient, session_id: str, *messages: Any, **fields:
 
 async def execute(dsn: str, statement: str, *values: Any) -> list[asyncpg.Record]:
     """Rows of a statement that no route offers, as the owner of the tables."""
-    connection = await asyncpg.connect(dsn)
-    try:
-        await connection.execute("SET ROLE kemem_owner")
+    async with owner_connection(dsn) as connection:
         return await connection.fetch(statement, *values)
-    finally:
-        await connection.close()
 
 
 async def dump(dsn: str, tenant_id: str) -> dict[str, list[str]]:
@@ -93,9 +90,7 @@ async def dump(dsn: str, tenant_id: str) -> dict[str, list[str]]:
     When a key was last used is left out, and what is counted of searches and contexts: both are
     written at a time no test knows.
     """
-    connection = await asyncpg.connect(dsn)
-    try:
-        await connection.execute("SET ROLE kemem_owner")
+    async with owner_connection(dsn) as connection:
         rows: dict[str, list[str]] = {}
         for table in TABLES:
             name = table.__tablename__
@@ -114,8 +109,6 @@ async def dump(dsn: str, tenant_id: str) -> dict[str, list[str]]:
             )
             rows[name] = [row["line"] for row in found]
         return rows
-    finally:
-        await connection.close()
 
 
 async def counts(dsn: str, tenant_id: str) -> dict[str, int]:

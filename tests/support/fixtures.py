@@ -24,6 +24,7 @@ from tests.support.databases import (
     served,
     throwaway_server,
 )
+from tests.support.owner_connections import kept_connections
 from tests.support.service import USAGE_FLUSH, client_of, settings_of
 from tests.support.tenants import Caller, made_for_one_test, make_tenant
 
@@ -39,7 +40,7 @@ def data_folder() -> Iterator[Path]:
 
 @pytest.fixture(scope="session")
 async def postgres(data_folder: Path) -> AsyncIterator[EmbeddedPostgres]:
-    async with throwaway_server(data_folder / "data") as server:
+    async with throwaway_server(data_folder / "data") as server, kept_connections():
         await make_logins(server)
         yield server
 

@@ -47,14 +47,13 @@ async def server_of(session: AsyncSession) -> int:
     return int(await session.scalar(text("SELECT pg_backend_pid()")) or 0)
 
 
-async def until_somebody_waits(dsn: str, holder: int) -> None:
-    """Until somebody waits for what `holding` holds."""
+async def until_somebody_waits(dsn: str, holder: int) -> int:
+    """Wait until somebody waits for what `holding` holds; who that is."""
+    waiting = "SELECT pid FROM pg_locks WHERE NOT granted AND $1 = ANY(pg_blocking_pids(pid))"
     async with asyncio.timeout(PATIENCE):
-        while not await execute(  # noqa: ASYNC110 (only the table says so)
-            dsn, "SELECT 1 FROM pg_locks WHERE NOT granted AND $1 = ANY(pg_blocking_pids(pid))",
-            holder,
-        ):  # fmt: skip
-            await asyncio.sleep(0.05)
+        while not (found := await execute(dsn, waiting, holder)):  # noqa: ASYNC110 (only the table says so)
+            await asyncio.sleep(0.02)
+    return int(found[0]["pid"])
 
 
 async def until_asleep(dsn: str, pid: int) -> None:

@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-import asyncpg
 from httpx import AsyncClient
 
 from app.governance.tables import TABLES
@@ -14,13 +13,13 @@ from app.identity.usage.repository import AnswerRepository, DailyCountRepository
 from app.memory.memories.bucket_repository import BucketRepository, VectorBucket
 from app.memory.store.models import item_id, path_of
 from app.platform.database.base import new_id
-from app.platform.database.roles import OWNER
 from app.platform.jobs.orders import Order
 from app.platform.jobs.repository import JobRepository
 from app.prompting.checkpoints.archive_service import CheckpointArchiving
 from app.prompting.compaction.repository import SessionSummary, SummaryRepository
 from app.prompting.context.injections import Injections, ShownContext
 from app.runtime import Runtime
+from tests.support.owner_connections import owner_connection
 from tests.support.tenants import Caller, make_key, tenants
 from tests.support.world_erasures import erase_somebody
 from tests.support.world_folders import shelve
@@ -307,10 +306,6 @@ searches and contexts there were."""
 
 async def rows_of(dsn: str, tenant_id: str) -> set[tuple[str, str]]:
     """Every row of a tenant: its table and its content, as the owner of the tables sees it."""
-    connection = await asyncpg.connect(dsn)
-    try:
-        await connection.execute(f"SET ROLE {OWNER}")
+    async with owner_connection(dsn) as connection:
         rows = await connection.fetch(_EVERY_ROW, tenant_id)
         return {(row["name"], row["row"]) for row in rows}
-    finally:
-        await connection.close()
