@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from typing import Any
 
+from fastapi import FastAPI
 from httpx import ASGITransport, AsyncClient
 from pydantic import TypeAdapter
 
@@ -15,6 +16,7 @@ from app.main import DESCRIPTIONS, PLAIN_TYPES, create_app
 from app.platform.http.descriptions import read_sentences
 from app.platform.http.problems import MEDIA_TYPE, Problem
 from tests.support.document import document
+from tests.support.service import client_of
 
 OTHER_PRODUCTS = ("/mem0", "/mem0-oss")
 """Their clients call these by path: no client of ours is generated from them."""
@@ -137,9 +139,9 @@ def test_lines_of_an_export_are_a_text_for_generators() -> None:
     assert body["application/octet-stream"]["schema"]["format"] == "binary"
 
 
-async def test_root_leads_to_the_page() -> None:
-    app = create_app(nullcontext())
-    async with AsyncClient(transport=ASGITransport(app), base_url="http://test") as client:
+async def test_root_leads_to_the_page(app: FastAPI) -> None:
+    async with client_of(app, None) as client:
+        client.base_url = "http://test"
         root = await client.get("/")
         assert (root.status_code, root.headers["Location"]) == (307, "docs")
         assert (await client.get("/", follow_redirects=True)).url == "http://test/docs"

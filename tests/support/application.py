@@ -23,11 +23,13 @@ async def started(opening: AbstractAsyncContextManager[Runtime]) -> AsyncIterato
     """The whole service around a runtime, reached with `client_of`.
 
     FastAPI makes what calls a route at the first request, in each application anew: 0.3 s of CPU
-    for all routes. They know nothing of a runtime, so one set serves all.
+    for all routes. They know nothing of a runtime, so one set serves all; and so does the document,
+    which takes a second to make.
     """
     app, shared = create_app(opening), shared_application()
     app.router.routes = shared.router.routes
     app.dependency_overrides = shared.dependency_overrides
+    app.openapi = shared.openapi  # type: ignore[method-assign] # as FastAPI's own users do
     async with LifespanManager(app, startup_timeout=PATIENCE, shutdown_timeout=PATIENCE) as manager:
         app.state.reached = manager.app
         yield app
