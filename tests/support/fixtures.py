@@ -22,6 +22,7 @@ from tests.support.databases import (
     migrated_database,
     new_database,
     served,
+    spare_the_disk,
     throwaway_server,
 )
 from tests.support.owner_connections import kept_connections
@@ -42,6 +43,7 @@ def data_folder() -> Iterator[Path]:
 async def postgres(data_folder: Path) -> AsyncIterator[EmbeddedPostgres]:
     async with throwaway_server(data_folder / "data") as server, kept_connections():
         await make_logins(server)
+        await spare_the_disk(server)
         yield server
 
 
