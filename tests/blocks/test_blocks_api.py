@@ -11,6 +11,7 @@ from app.prompting.blocks.repository import BlockRepository
 from app.runtime import Runtime
 from tests.support.api import counts, dump, every_page, execute, fields, ok, problem, tables_with
 from tests.support.crud_contract import CrudContract
+from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 from tests.support.world import rows_of
@@ -78,7 +79,7 @@ class TestNewBlock:
         assert (human["per_user"], persona["per_user"]) == (True, True)
         assert (own["description"], own["per_user"]) == ("Only her name.", False)
 
-    @pytest.mark.parametrize("label", ["", " a", "a ", "a<b", 'a"b', "a\nb", "a" * 51, "-"])
+    @for_each("label", ["", " a", "a ", "a<b", 'a"b', "a\nb", "a" * 51, "-"])
     async def test_a_label_is_a_plain_name(self, client: AsyncClient, label: str) -> None:
         response = await client.post("/blocks", json={"label": label})
 

@@ -20,6 +20,7 @@ from app.prompting.checkpoints.repository import AUTOMATIC_CHECKPOINTS, PERIODIC
 from app.prompting.checkpoints.schemas import CONTENTS_BYTES
 from app.runtime import Runtime
 from tests.support.api import append, dump, every_page, fields, ok, problem, tables_with
+from tests.support.rows import for_each
 from tests.support.tenants import Caller
 
 EMPTY = {"messages": None, "agent_state": {}, "tool_states": {}, "pending_tool_calls": []}
@@ -106,7 +107,7 @@ class TestMaking:
         assert fields(problem(refused, 422, "invalid_request")) == ["body.contents"]
         assert len(await every_page(client, CHECKPOINTS)) == 2
 
-    @pytest.mark.parametrize(
+    @for_each(
         "contents",
         [
             {"agent_state": {"a": "\x00"}}, {"agent_state": {"a": "\ud800"}}, {"colour": "red"},
@@ -170,24 +171,7 @@ class TestMaking:
 
 @pytest.mark.usefixtures("session")
 class TestListing:
-    @pytest.mark.parametrize(
-        ("narrowed", "expected"),
-        [
-            ({}, [4, 3, 2, 1, 0]),
-            ({"namespace": "a"}, [3, 1]),
-            ({"namespace": ""}, [2, 0]),
-            ({"namespace": "a|b"}, [4]),
-            ({"source": "loop"}, [3, 2, 1]),
-            ({"step": 2}, [3, 2]),
-            ({"step": 2, "namespace": "a", "source": "loop"}, [3]),
-            ({"reason": "manual"}, [4, 3, 2, 1, 0]),
-            ({"reason": "end"}, []),
-            ({"namespace": "A"}, []),
-        ],
-    )
-    async def test_list_of_checkpoints_can_be_narrowed(
-        self, client: AsyncClient, narrowed: dict[str, Any], expected: list[int]
-    ) -> None:
+    async def test_list_of_checkpoints_can_be_narrowed(self, client: AsyncClient) -> None:
         made = [
             (await checkpoint(client, **body))["checkpoint_id"]
             for body in (
@@ -199,9 +183,22 @@ class TestListing:
             )
         ]
 
-        assert ids(await every_page(client, CHECKPOINTS, **narrowed)) == [
-            made[number] for number in expected
+        cases = [
+            ({}, [4, 3, 2, 1, 0]),
+            ({"namespace": "a"}, [3, 1]),
+            ({"namespace": ""}, [2, 0]),
+            ({"namespace": "a|b"}, [4]),
+            ({"source": "loop"}, [3, 2, 1]),
+            ({"step": 2}, [3, 2]),
+            ({"step": 2, "namespace": "a", "source": "loop"}, [3]),
+            ({"reason": "manual"}, [4, 3, 2, 1, 0]),
+            ({"reason": "end"}, []),
+            ({"namespace": "A"}, []),
         ]
+        for narrowed, expected in cases:
+            assert ids(await every_page(client, CHECKPOINTS, **narrowed)) == [
+                made[number] for number in expected
+            ]
 
     async def test_list_of_checkpoints_can_begin_before_a_checkpoint(
         self, client: AsyncClient

@@ -20,6 +20,7 @@ from tests.checkpoints.saver_support import (
     write,
 )  # fmt: skip
 from tests.support.api import fields, ok, problem
+from tests.support.rows import for_each
 from tests.support.service import client_of, service
 from tests.support.tenants import Caller, make_key
 
@@ -251,7 +252,7 @@ class TestContent:
 
         assert answer.status_code == status, answer.text
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("change", "field"),
         [
             ({"content": {digest(b"x"): "no base64!"}}, f"body.content.{digest(b'x')}"),
@@ -342,7 +343,7 @@ class TestListing:
         ok(await put(client, "c2", namespace="child"))
         return client
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("params", "expected"),
         [
             ({}, ["c4", "c3", "c2", "c2", "c1", "c0"]),

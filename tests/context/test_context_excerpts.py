@@ -271,9 +271,11 @@ class TestRequest:
             places = fields(problem(response, 422, "invalid_request"))
             assert all(place.startswith(f"body.excerpts.{field}") for place in places), places
 
-    @pytest.mark.parametrize(
-        ("wanted", "expected"),
-        [
+    async def test_they_can_be_narrowed(self, client: AsyncClient) -> None:
+        await trip(client)
+        await opened(client)
+
+        cases = [
             ({"limit": 1}, {("trip", 1)}),
             ({"limit": 4}, {("trip", 1), ("trip", 2), ("trip", 3), ("hall", 1)}),
             ({"roles": ["assistant"]}, {("trip", 2)}),
@@ -283,18 +285,12 @@ class TestRequest:
             ({"until": "2024-05-03T10:01:00.1Z"}, {("trip", 1), ("trip", 2)}),
             ({"sessions": ["hall", "nobodys"]}, {("hall", 1)}),
             ({"sessions": ["nobodys"]}, set()),
-        ],
-    )
-    async def test_they_can_be_narrowed(
-        self, client: AsyncClient, wanted: dict[str, Any], expected: set[tuple[str, int]]
-    ) -> None:
-        await trip(client)
-        await opened(client)
+        ]
+        for wanted, expected in cases:
+            answer = await context(client, query="How do I get to the cabin?", excerpts=wanted)
 
-        answer = await context(client, query="How do I get to the cabin?", excerpts=wanted)
-
-        assert set(shown_numbers(answer)) == expected
-        assert answer["excerpt_source"]["searched"] == 4
+            assert set(shown_numbers(answer)) == expected
+            assert answer["excerpt_source"]["searched"] == 4
 
     async def test_as_of_a_past_time_nothing_said_later_is_shown(self, client: AsyncClient) -> None:
         await trip(client)

@@ -7,6 +7,7 @@ from httpx import AsyncClient
 
 from app.conversation.messages.schemas import CONTENT_LENGTH
 from tests.support.api import append, execute, ok, problem
+from tests.support.rows import for_each
 
 OWN = "You are the assistant of {{ company }}."
 
@@ -30,7 +31,7 @@ async def prompt(client: AsyncClient, **body: Any) -> str:
     return ok(await client.post("/sessions/s1/context", json=said))["prompt"]
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("body", "expected"),
     [
         ({}, "You are the assistant of Acme."),

@@ -17,6 +17,7 @@ from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 
 CAP = 10
+SLOW = pytest.mark.slow
 ANIMALS = [
     "horse", "donkey", "parrot", "hamster", "goldfish", "tortoise",
     "rabbit", "lizard", "budgie", "ferret", "gecko", "newt",
@@ -82,7 +83,7 @@ async def active(client: AsyncClient) -> int:
     return len(await every_page(client, "/memories", user_id="ana"))
 
 
-@pytest.mark.parametrize("count", [CAP - 1, CAP, CAP + 1])
+@pytest.mark.parametrize("count", [pytest.param(CAP - 1, marks=SLOW), CAP, CAP + 1])
 async def test_the_weakest_beyond_the_cap_is_archived(client, chat, count):
     outcomes = await infer(client, chat, *facts(count))
 
@@ -112,7 +113,11 @@ async def test_corrections_and_what_a_person_saved_are_neither_counted_nor_archi
     assert await active(client) == CAP + 2
 
 
-@pytest.mark.parametrize("more", [MOST_REMOVALS - 1, MOST_REMOVALS, MOST_REMOVALS + 1, 15])
+@pytest.mark.parametrize(
+    "more",
+    [*(pytest.param(n, marks=SLOW) for n in (MOST_REMOVALS - 1, MOST_REMOVALS, 15)),
+     MOST_REMOVALS + 1],
+)  # fmt: skip
 async def test_a_run_that_adds_many_leaves_no_more_than_the_cap(client, chat, more):
     letters = "abcdefghijklmnopqrstuvwxyz"
     many = [(f"{letters[n]}{n * 7919}.....", 0.9, "fact") for n in range(CAP + more)]

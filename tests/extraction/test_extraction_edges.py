@@ -12,6 +12,7 @@ from tests.support.api import append, every_page, execute, fields, listed, ok, p
 from tests.support.databases import served
 from tests.support.model_service import app_of
 from tests.support.patience import PATIENCE
+from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.working import extracted, over, working
@@ -160,7 +161,7 @@ class TestDemand:
 
 
 class TestInference:
-    @pytest.mark.parametrize(
+    @for_each(
         ("name", "value"),
         [
             ("confidence", 0.9),
@@ -170,7 +171,7 @@ class TestInference:
             ("attribute", "user.residence"),
         ],
     )
-    @pytest.mark.parametrize("path", ["/memories", "/memories?async=true"])
+    @for_each("path", ["/memories", "/memories?async=true"])
     async def test_what_only_one_statement_can_have_is_refused_by_name(
         self, client, name, value, path
     ):

@@ -34,6 +34,7 @@ from tests.support.api import (
     search,
 )
 from tests.support.model_service import app_of
+from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import make_tenant
 from tests.support.tools import result
@@ -201,9 +202,9 @@ class TestTimeOfARequest:
         assert (memory["said_at"], memory["valid_from"]) == (JUNE, IN_UTC)
         assert memory["speaker"] is None
 
-    @pytest.mark.parametrize("infer", [True, False])
-    @pytest.mark.parametrize("path", ["/memories", "/memories?async=true", "/memories/validate"])
-    @pytest.mark.parametrize("days", [timedelta(days=1, minutes=5), timedelta(days=-50_000), None])
+    @for_each("infer", [True, False])
+    @for_each("path", ["/memories", "/memories?async=true", "/memories/validate"])
+    @for_each("days", [timedelta(days=1, minutes=5), timedelta(days=-50_000), None])
     async def test_message_that_cannot_have_been_said_then_is_refused(
         self, client: AsyncClient, days: timedelta | None, path: str, infer: bool
     ) -> None:
@@ -239,8 +240,8 @@ class TestTimeOfARequest:
 
         assert datetime.fromisoformat(memory["said_at"]) > datetime.now(UTC) - timedelta(hours=1)
 
-    @pytest.mark.parametrize("path", ["/memories", "/memories?async=true", "/memories/validate"])
-    @pytest.mark.parametrize(
+    @for_each("path", ["/memories", "/memories?async=true", "/memories/validate"])
+    @for_each(
         ("body", "locations"),
         [
             ({"messages": LISBON, "metadata": {"client_time": "last week"}}, ["metadata"]),

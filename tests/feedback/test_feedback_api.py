@@ -14,6 +14,7 @@ from app.memory.memories.errors import MemoryNotFoundError
 from app.platform.work.unit import MemoryDisabledError, Work
 from app.runtime import Runtime
 from tests.support.api import dump, every_page, execute, fields, ok, problem, save, tables_with
+from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 from tests.support.world import World, build_world
@@ -76,7 +77,7 @@ class TestGiving:
         assert [row["comment"] for row in rows] == [None, None]
         assert await ratings(client) == {"helpful": 2, "wrong": 0, "outdated": 0}
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("body", "field"),
         [
             ({}, "rating"), ({"rating": "great"}, "rating"), ({"rating": None}, "rating"),

@@ -7,6 +7,7 @@ from httpx import AsyncClient
 
 from tests.support.api import every_page, fields, ok, problem, save
 from tests.support.graph import entity, known, people, state, triples
+from tests.support.rows import for_each
 
 LI_MING = {
     ("李明", "studies_at", "北京大学"),
@@ -131,7 +132,7 @@ class TestStating:
 
         assert (first.status_code, again.json()) == (201, first.json())
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("wrong", "field"),
         [
             ({"relation": "就读于"}, "body.relation"),

@@ -19,6 +19,7 @@ from tests.support.api import (
     search,
     tables_with,
 )
+from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
@@ -165,7 +166,7 @@ class TestSave:
 
         assert means.items() <= memory.items()
 
-    @pytest.mark.parametrize(
+    @for_each(
         "said",
         [
             {"run_id": "s1", "session_id": "s2"},
@@ -208,7 +209,7 @@ class TestSave:
 
 
 class TestPlace:
-    @pytest.mark.parametrize(
+    @for_each(
         ("given", "code", "place"),
         [
             ({}, "user_required", "body.user_id"),
@@ -335,7 +336,7 @@ class TestGate:
             document = await refused(client, 422, "gate_rejected", TEA, confidence=confidence)
             assert codes(document) == ["low_confidence"]
 
-    @pytest.mark.parametrize("confidence", [-0.01, 1.01, "high", None])
+    @for_each("confidence", [-0.01, 1.01, "high", None])
     async def test_a_confidence_that_is_none_is_refused(
         self, client: AsyncClient, confidence
     ) -> None:
@@ -343,7 +344,7 @@ class TestGate:
 
         assert fields(document) == ["body.confidence"]
 
-    @pytest.mark.parametrize("number", ["NaN", "Infinity", "-Infinity"])
+    @for_each("number", ["NaN", "Infinity", "-Infinity"])
     async def test_a_number_that_is_none_is_refused(self, client: AsyncClient, number: str) -> None:
         body = f'{{"messages": "{TEA}", "user_id": "ana", "infer": false, "confidence": {number}}}'
         headers = {"Content-Type": "application/json"}
@@ -580,9 +581,23 @@ class TestRead:
         assert [row["memory_id"] for row in first["items"]] + rest == made[::-1]
         assert await listed(client, limit=2, order="asc") == [*made, late]
 
-    @pytest.mark.parametrize(
-        ("narrowed", "expected"),
-        [
+    async def test_a_list_can_be_narrowed(self, client: AsyncClient) -> None:
+        made = {
+            "a": {"memory_type": "goal", "external_id": "x"},
+            "b": {"memory_type": "goal", "agent_id": "a1", "confidence": 0.8},
+            "c": {"tier": "short", "session_id": "s1"},
+            "d": {"user_id": "bob", "memory_type": "habit", "source": "ai", "confidence": 0.75},
+            "e": {"user_id": None, "scope": "agent", "agent_id": "a1"},
+            "f": {"user_id": "bob"},
+        }
+        names = {}
+        for name, given in made.items():
+            outcome = await save(client, f"The thing called {name} is red.", **given)
+            names[outcome["memory_id"]] = name
+        archived = next(key for key, name in names.items() if name == "f")
+        ok(await client.patch(f"/memories/{archived}", json={"status": "archived"}))
+
+        cases = [
             ({"user_id": "ana"}, "abc"),
             ({"user_id": "bob"}, "d"),
             ({"agent_id": "a1"}, "be"),
@@ -599,29 +614,13 @@ class TestRead:
             ({"filters": '{"confidence": {"lt": 0.9}}'}, "bd"),
             ({"filters": '{"confidence": {"lt": 0.9}}', "user_id": "ana"}, "b"),
             ({"status": "archived"}, "f"),
-        ],
-    )
-    async def test_a_list_can_be_narrowed(
-        self, client: AsyncClient, narrowed: dict, expected: str
-    ) -> None:
-        made = {
-            "a": {"memory_type": "goal", "external_id": "x"},
-            "b": {"memory_type": "goal", "agent_id": "a1", "confidence": 0.8},
-            "c": {"tier": "short", "session_id": "s1"},
-            "d": {"user_id": "bob", "memory_type": "habit", "source": "ai", "confidence": 0.75},
-            "e": {"user_id": None, "scope": "agent", "agent_id": "a1"},
-            "f": {"user_id": "bob"},
-        }
-        names = {}
-        for name, given in made.items():
-            outcome = await save(client, f"The thing called {name} is red.", **given)
-            names[outcome["memory_id"]] = name
-        archived = next(key for key, name in names.items() if name == "f")
-        ok(await client.patch(f"/memories/{archived}", json={"status": "archived"}))
+        ]
+        for narrowed, expected in cases:
+            assert (
+                "".join(sorted(names[one] for one in await listed(client, **narrowed))) == expected
+            )
 
-        assert "".join(sorted(names[one] for one in await listed(client, **narrowed))) == expected
-
-    @pytest.mark.parametrize("filters", ["[", "[1]", '"a"', '{"colour": 1}', "{" * 5000])
+    @for_each("filters", ["[", "[1]", '"a"', '{"colour": 1}', "{" * 5000])
     async def test_a_filter_that_is_none_is_refused(
         self, client: AsyncClient, filters: str
     ) -> None:

@@ -10,6 +10,7 @@ from httpx import AsyncClient
 from app.memory.memories.deletion_service import PurgeService
 from app.runtime import Runtime
 from tests.support.api import every_page, execute, fields, ok, problem, save
+from tests.support.rows import for_each
 from tests.support.tenants import Caller
 
 TEA = "She drinks green tea."
@@ -226,7 +227,7 @@ class TestAttribute:
         assert ok(await client.patch(path, json={"attribute": "a.b"}))["attribute"] == "a.b"
         assert ok(await client.patch(path, json={"attribute": given}))["attribute"] == name
 
-    @pytest.mark.parametrize(
+    @for_each(
         "name",
         [
             "",

@@ -12,6 +12,7 @@ from app.language.ranking.packing import LONGEST_QUERY, MOST_OFTEN
 from app.language.text.terms import terms
 from tests.support.api import fields, problem, save
 from tests.support.hits import asked, hits, save_all, texts
+from tests.support.rows import for_each
 
 ENGLISH = (
     "Her brother repairs old bicycles in Leipzig.",
@@ -51,7 +52,7 @@ async def chinese(client: AsyncClient) -> None:
 
 @pytest.mark.usefixtures("english")
 class TestEnglish:
-    @pytest.mark.parametrize(
+    @for_each(
         ("query", "text"),
         [
             ("repairing a bicycle", ENGLISH[0]),
@@ -111,7 +112,7 @@ class TestEnglish:
 
 @pytest.mark.usefixtures("chinese")
 class TestChinese:
-    @pytest.mark.parametrize(
+    @for_each(
         ("query", "text"),
         [
             ("绿茶", CHINESE[0]),
@@ -147,7 +148,7 @@ class TestChinese:
         for mode in ("hybrid", "lexical"):
             assert (await texts(client, query, mode=mode))[0] == text
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("simplified", "traditional"),
         [
             ("她对花生过敏吗", "她對花生過敏嗎"),
@@ -244,7 +245,7 @@ class TestModes:
             scored = [hit["score"] for hit in plain.values()]
             assert scored != sorted(scored, reverse=True)
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("wrong", "place"),
         [
             ({"mode": "fuzzy"}, "body.mode"),

@@ -26,6 +26,7 @@ from tests.support.api import (
 from tests.support.databases import migrated_database, served
 from tests.support.model_service import app_of
 from tests.support.patience import PATIENCE
+from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key, make_tenant
 
@@ -185,7 +186,7 @@ class TestCuts:
         for limit in (1, 3, 100):
             assert await found(client, user_id="ana", limit=limit) == every[:limit]
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("wrong", "place"),
         [
             ({"limit": 0}, "body.limit"),
@@ -252,7 +253,7 @@ class TestCuts:
 
 
 class TestWhere:
-    @pytest.mark.parametrize(
+    @for_each(
         ("asked", "scopes"),
         [
             ({"user_id": "ana"}, "user"),
@@ -364,7 +365,7 @@ class TestFilters:
             for name, row in rows.items()
         }
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("asked", "expected"),
         [
             ({"filters": {"metadata.size": {"gt": 9}}}, "b"),

@@ -32,6 +32,7 @@ from tests.support.api import (
 )
 from tests.support.patience import PATIENCE
 from tests.support.plans import Crowd, new_crowd, nodes, plan_of
+from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key, make_tenant
 
@@ -71,7 +72,7 @@ class TestAsOf:
         await save(client, COFFEE, valid_from=year(2020), on_duplicate="allow")
         await save(client, CAT)
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("as_of", "expected"),
         [
             ("0001-06-01T00:00:00Z", {CAT}),

@@ -9,6 +9,7 @@ from httpx import AsyncClient
 
 from app.runtime import Runtime
 from tests.support.api import counts, ok, problem
+from tests.support.rows import for_each
 from tests.support.service import client_of, service
 from tests.support.tenants import Caller, make_key
 
@@ -42,7 +43,7 @@ async def both(client: AsyncClient, **given: Any) -> list[tuple[int, Any]]:
     return answers
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("given", "status", "code"),
     [
         ({"user_id": "bob"} | IN_PROJECT, 403, "read_only_member"),

@@ -1,20 +1,19 @@
 """Which rows count now and around now, at the microsecond, and what is said of them."""
 
-import asyncpg
-import pytest
-
 from app.memory.memories.validity_sql import (
     ENDED_DAYS,
     counts_around_now,
     counts_now,
     validity,
 )
+from tests.support.api import execute
+from tests.support.rows import for_each
 
 TICK = "interval '1 microsecond'"
 MONTH = f"interval '{ENDED_DAYS} days'"
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("row", "now", "around", "word"),
     [
         ({}, True, True, "current"),
@@ -47,13 +46,10 @@ async def test_row_counts_by_its_times(
     columns = dict.fromkeys(("valid_from", "valid_to", "expires_at"), "NULL::timestamptz")
     columns |= {"superseded_by": "NULL::text", "status": "'active'"} | row
     values = ", ".join(f"{value} AS {name}" for name, value in columns.items())
-    connection = await asyncpg.connect(dsn)
-    try:
-        found = await connection.fetchrow(
-            f"SELECT {counts_now('m')} AS now, {counts_around_now('m')} AS around, "
-            f"{validity('m')} AS word FROM (SELECT {values}) AS m"
-        )
-    finally:
-        await connection.close()
+    [found] = await execute(
+        dsn,
+        f"SELECT {counts_now('m')} AS now, {counts_around_now('m')} AS around, "
+        f"{validity('m')} AS word FROM (SELECT {values}) AS m",
+    )
 
     assert tuple(found) == (now, around, word)

@@ -4,6 +4,7 @@ import pytest
 from httpx import AsyncClient
 
 from tests.support.api import append, dump, every_page, fields, ok, problem, tables_with
+from tests.support.rows import for_each
 from tests.support.tenants import Caller
 
 PATH = "/sessions/s1/messages"
@@ -137,7 +138,7 @@ class TestAppend:
         assert (await append(client, "s1", *batch[:100]))["created"] == 100
         assert await numbers(client) == list(range(1, 101))
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("message", "place"),
         [
             ({"role": "user", "content": ""}, "body.messages.0"),
@@ -149,10 +150,6 @@ class TestAppend:
             (calling("c1", "c1"), "body.messages.0"),
             ({"role": "assistant", "tool_calls": [{"name": "now"}]}, "body.messages.0"),
             (said("x", "a/b"), "body.messages.0.message_id"),
-        ],
-        ids=[
-            "nothing said", "no such role", "NUL", "result of a user", "result of nothing",
-            "call of a user", "one call id twice", "call without an id", "id with a slash",
         ],
     )  # fmt: skip
     async def test_what_is_no_message_is_refused_by_its_place(

@@ -15,6 +15,7 @@ from app.runtime import Runtime
 from tests.support.api import append, execute, fields, ok, problem, save
 from tests.support.openai_server import openai_server
 from tests.support.recall import recall, recalled, recalled_pages
+from tests.support.rows import for_each
 from tests.support.service import client_of, service
 from tests.support.tenants import Caller, make_key
 
@@ -453,7 +454,7 @@ class TestPages:
             response = await theirs.post("/messages/search", json=body)
             problem(response, 422, "invalid_cursor")
 
-    @pytest.mark.parametrize(
+    @for_each(
         "cursor",
         ["x", "", "WzEsMl0", "bnVsbA", "W10", "é", "WzEsImEiLCIyMDI0IiwiMjAyNCIsImEiXQ", "[" * 500],
     )
@@ -466,7 +467,7 @@ class TestPages:
 
 
 class TestLimits:
-    @pytest.mark.parametrize(
+    @for_each(
         ("field", "good", "bad"),
         [
             ("limit", [1, 100], [0, 101, "x", 1.5]),

@@ -10,6 +10,7 @@ from httpx import AsyncClient, Response
 from app.runtime import Runtime
 from tests.support.api import every_page, execute, fields, ok, problem
 from tests.support.job_rows import become, owe
+from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
@@ -80,7 +81,7 @@ class TestReading:
         assert await ids(client, session_id="s") == [one]
         assert await ids(client, session_id="s", status="dead") == []
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("name", "value"),
         [("status", "lost"), ("kind", ""), ("kind", "x" * 41), ("user_id", "a/b"), ("limit", "101"),
          ("key", "k")],

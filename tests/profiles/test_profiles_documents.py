@@ -8,6 +8,7 @@ from httpx import AsyncClient
 
 from tests.profiles.profiles_support import ANY, derive, profile, values
 from tests.support.api import counts, fields, ok, problem, save
+from tests.support.rows import for_each
 
 KEY = "sk-proj-" + "Ab3dEf6hIj9kLm2n" * 3
 
@@ -188,7 +189,7 @@ async def test_exported_document_imports_unchanged(client) -> None:
     assert len(second["facts"]) == 3
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("change", "field"),
     [
         ({"version": "2.0"}, "version"),

@@ -21,9 +21,14 @@ class TestSessions(CrudContract):
     }
     nullable = {"session_name", "session_type"}
 
-    @pytest.mark.parametrize(
-        ("narrowed", "expected"),
-        [
+    async def test_a_list_can_be_narrowed(self, client: AsyncClient) -> None:
+        ok(await client.post("/projects", json={"project_id": "p1", "project_name": "P"}), 201)
+        await self.make(client, "x1", project_id="p1")
+        await self.make(client, "x2", user_id="bob", agent_id="a1", session_type="chat")
+        await self.make(client, "x3", agent_id="a1")
+        ok(await client.post("/sessions/x3/end"))
+
+        cases = [
             ({"user_id": "ana"}, ["x3", "x1"]),
             ({"agent_id": "a1"}, ["x3", "x2"]),
             ({"project_id": "p1"}, ["x1"]),
@@ -33,16 +38,9 @@ class TestSessions(CrudContract):
             ({"status": 1}, ["x2", "x1"]),
             ({"status": "running", "user_id": "ana"}, ["x1"]),
             ({"user_id": "nobody"}, []),
-        ],
-    )
-    async def test_a_list_can_be_narrowed(self, client: AsyncClient, narrowed, expected) -> None:
-        ok(await client.post("/projects", json={"project_id": "p1", "project_name": "P"}), 201)
-        await self.make(client, "x1", project_id="p1")
-        await self.make(client, "x2", user_id="bob", agent_id="a1", session_type="chat")
-        await self.make(client, "x3", agent_id="a1")
-        ok(await client.post("/sessions/x3/end"))
-
-        assert self.ids(await every_page(client, "/sessions", **narrowed)) == expected
+        ]
+        for narrowed, expected in cases:
+            assert self.ids(await every_page(client, "/sessions", **narrowed)) == expected
 
 
 class TestOpening:

@@ -10,6 +10,7 @@ from app.conversation.sessions.policy import WindowPolicy
 from app.runtime import Runtime
 from tests.support.api import append, ok, problem
 from tests.support.api import fields as places
+from tests.support.rows import for_each
 
 BOUNDS: dict[str, tuple[float, float, float]] = {
     # the least, the most, and a step
@@ -40,7 +41,7 @@ class TestBounds:
             refused = problem(await client.patch("/sessions/s", json=body), 422, "invalid_request")
             assert places(refused) == [f"body.window_policy.{key}"]
 
-    @pytest.mark.parametrize(
+    @for_each(
         "trigger",
         [
             {}, [], [{}], {"tokens": 0}, {"messages": 0}, {"fraction": 0}, {"fraction": 1.01},

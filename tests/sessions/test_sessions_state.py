@@ -12,6 +12,7 @@ from app.conversation.sessions.state_repository import AUTOMATIC_SNAPSHOTS, Stat
 from app.identity.tenants.access import Access
 from app.runtime import Runtime
 from tests.support.api import append, dump, every_page, fields, ok, problem, tables_with
+from tests.support.rows import for_each
 from tests.support.tenants import Caller
 
 STATE = "/sessions/s1/state"
@@ -137,7 +138,7 @@ class TestWriting:
         assert (refused["size"], refused["limit"]) == (STATE_BYTES + 1, STATE_BYTES)
         assert await read(client) == (base | {"a": "x" * 13}, 3)
 
-    @pytest.mark.parametrize(
+    @for_each(
         "state",
         [
             {"a": "\x00"}, {"\x00": 1}, {"a": "\ud800"}, {"a": float("nan")}, {"a": 2**63},

@@ -26,6 +26,7 @@ from app.runtime import Runtime
 from kemem.langgraph import KeMemStore
 from tests.client.conftest import client_of
 from tests.support.databases import new_database
+from tests.support.rows import for_each
 
 FIELDS = ["text"]
 
@@ -136,9 +137,7 @@ class TestItems:
             await store.aput(("a",), key, {"key": key})
             assert (await store.aget(("a",), key)).value == {"key": key}
 
-    @pytest.mark.parametrize(
-        "namespace", [(), ("a.b",), ("",), ("a", ""), ("langgraph", "a"), (1,)], ids=str
-    )
+    @for_each("namespace", [(), ("a.b",), ("",), ("a", ""), ("langgraph", "a"), (1,)])
     async def test_namespace_that_is_none_is_refused(
         self, store: BaseStore, namespace: Any
     ) -> None:
@@ -254,7 +253,7 @@ class TestSearch:
             [found] = await store.asearch((label,))
             assert found.value == {"label": label}
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("wanted", "found"),
         [
             (
@@ -286,7 +285,6 @@ class TestSearch:
                 ),
             ),
         ],
-        ids=str,
     )
     async def test_filters_compare_whole_values(
         self, store: BaseStore, wanted: Any, found: Any
@@ -295,7 +293,7 @@ class TestSearch:
 
         assert set(keys(await store.asearch(("test",), filter=wanted))) == set(found)
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("wanted", "found"),
         [
             (
@@ -330,7 +328,6 @@ class TestSearch:
             ({"$gt": 4.5, "$lt": 10}, ("doc2",)),
             ({"$gte": 10}, ("img1",)),
         ],
-        ids=str,
     )
     async def test_numbers_are_compared_as_numbers(
         self, store: BaseStore, kind: str, wanted: Any, found: Any
@@ -567,7 +564,7 @@ class TestNamespaces:
 
         assert await store.alist_namespaces() == sorted(self.NAMED)
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("prefix", "suffix", "found"),
         [
             (("test",), None, 3),
@@ -583,7 +580,6 @@ class TestNamespaces:
             (("prod", "documents", "some", "nesting", "public", "more"), None, 0),
             (None, ("lic",), 0),
         ],
-        ids=str,
     )
     async def test_prefix_and_suffix_match_labels(
         self, store: BaseStore, prefix: Any, suffix: Any, found: int

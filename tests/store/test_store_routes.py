@@ -23,6 +23,7 @@ from app.memory.store.schemas import (
 from app.memory.store.service import ANSWER_BYTES, LOOKED_AT, TEXTS
 from app.runtime import Runtime
 from tests.support.api import execute, fields, ok, problem
+from tests.support.rows import for_each
 from tests.support.service import client_of, service
 from tests.support.store import batch, delete, get, namespaces, put, search, values
 from tests.support.tenants import Caller, make_key
@@ -359,7 +360,7 @@ class TestLimits:
 
         assert [one["namespaces"] for one in found] == [[labels]] * 200
 
-    @pytest.mark.parametrize(
+    @for_each(
         "operation",
         [
             put("a\x00b"), put("k", {"v": "a\x00b"}), put("k", {"a\x00b": 1}),
@@ -368,8 +369,7 @@ class TestLimits:
             put(ttl_minutes=-1), search(filter={"a": {"$in": [1]}}), search(filter={"a": "\x00"}),
             search(offset=-1), search(limit=-1), namespaces(max_depth=0),
             {"op": "drop", "namespace": []}, put(more=1), put(user_id="枫/叶"),
-        ],
-        ids=str,
+        ]
     )  # fmt: skip
     async def test_what_cannot_be_stored_is_refused(
         self, client: AsyncClient, operation: Any
@@ -377,9 +377,7 @@ class TestLimits:
         assert await refused(client, operation)
 
 
-@pytest.mark.parametrize(
-    "number", [1e20, -1e22, 1.7976931348623157e308, 5e-324, 0.1, 2**63, -(10**40), 1e-300], ids=str
-)
+@for_each("number", [1e20, -1e22, 1.7976931348623157e308, 5e-324, 0.1, 2**63, -(10**40), 1e-300])
 async def test_what_was_read_can_be_put_back(client: AsyncClient, number: float) -> None:
     await batch(client, put("k", {"v": number}))
     first = await values(client)

@@ -9,6 +9,7 @@ from httpx import AsyncClient
 
 from app.runtime import Runtime
 from tests.support.api import counts, ok, problem, save
+from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
@@ -102,7 +103,7 @@ async def test_nothing_is_said_where_nothing_is_limited(client: AsyncClient) -> 
     assert "RateLimit-Policy" not in answer.headers
 
 
-@pytest.mark.parametrize(
+@for_each(
     "limits", [5, {"reads": 5}, {"read": -1}, {"read": "5"}, {"read": True}, {"key_model": 1.5}]
 )
 async def test_limits_that_cannot_be_meant_are_refused(

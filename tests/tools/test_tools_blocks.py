@@ -15,6 +15,7 @@ from app.prompting.tools.tool_results import Budget, ToolResult
 from app.prompting.tools.toolset import TOOLS
 from tests.support.api import append, dump, ok, tables_with
 from tests.support.locks import holding, until_somebody_waits
+from tests.support.rows import for_each
 from tests.support.threads import watched_threads
 from tests.support.tools import called, refusal, result
 
@@ -94,7 +95,7 @@ class TestBlocks:
         assert answer["ok"]
         assert answer["data"]["chars_current"] == 60
 
-    @pytest.mark.parametrize(
+    @for_each(
         ("tool", "told", "advice"),
         [
             ("core_memory_append", {"label": "pets", "content": "A cat."}, "human"),

@@ -19,6 +19,7 @@ from tests.support.api import execute, fields, ok, problem
 from tests.support.databases import served
 from tests.support.days import utc_today
 from tests.support.model_service import app_of
+from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key, make_tenant, tenants
 
@@ -140,7 +141,7 @@ async def test_the_ends_of_the_calendar_are_days_like_others(client: AsyncClient
         assert answer["items"] == []
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("name", "value"),
     [
         ("since", "yesterday"), ("until", "2026-13-01"), ("operation", ""), ("operation", "x" * 41),

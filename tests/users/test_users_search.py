@@ -11,6 +11,7 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.settings import Settings
 from tests.support.api import execute, ok
 from tests.support.plans import Sent, literal, new_crowd, nodes, sent_by
+from tests.support.rows import for_each
 
 PEOPLE = {
     "ana": "Zoe", "ben": "Ana Lima", "cid": "ANA-7", "dan": "ananas", "eve": "李明", "fay": "李娜",
@@ -35,7 +36,7 @@ async def people(client: AsyncClient) -> None:
         ok(await client.post("/users", json={"user_id": user_id, "user_name": name}), 201)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("prefix", "expected"),
     [
         ("ana", ["dan", "cid", "ben", "ana"]),

@@ -13,6 +13,7 @@ from app.platform.outbox.models import Webhook
 from app.runtime import Runtime
 from tests.support.api import dump, every_page, execute, fields, ok, problem, tables_with
 from tests.support.locks import server_of, until_somebody_waits
+from tests.support.rows import for_each
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 
@@ -67,7 +68,7 @@ class TestMaking:
         rows = await dump(dsn, acme.tenant_id)
         assert tables_with(first["secret"], rows) == []
 
-    @pytest.mark.parametrize(
+    @for_each(
         "body",
         [
             {},
@@ -105,7 +106,7 @@ class TestMaking:
         response = await admin.post("/webhooks", json={"url": longest["url"] + "x"})
         problem(response, 422, "invalid_request")
 
-    @pytest.mark.parametrize(
+    @for_each(
         "events", [[], ["memory.forgotten"], ["webhook.test"], ["memory.*"], "memory.added", [None]]
     )
     async def test_events_are_those_of_the_list(self, admin: AsyncClient, events: Any) -> None:

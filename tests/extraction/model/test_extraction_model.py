@@ -33,6 +33,7 @@ from tests.support.tenants import tenants
 from tests.support.working import extracted, make_due, over
 
 REPLY = {"role": "assistant", "content": "I see."}
+SLOW = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -1256,7 +1257,9 @@ class TestOneReconciliation:
         assert await texts(client) == ["The user lives in Munich."]
         assert len(await texts(client, status="superseded")) == 2
 
-    @pytest.mark.parametrize("others", [BESIDES - 1, BESIDES, BESIDES + 1])
+    @pytest.mark.parametrize(
+        "others", [*(pytest.param(n, marks=SLOW) for n in (BESIDES - 1, BESIDES)), BESIDES + 1]
+    )
     async def test_besides_what_is_near_the_last_ones_said_are_shown(
         self, client, worker, chat, others
     ):
