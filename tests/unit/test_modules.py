@@ -1,6 +1,7 @@
 """What every module keeps to: a sentence, a size, imports at the top, settings in one place."""
 
 import ast
+from pathlib import Path
 
 from tests.support.source import ROOT, modules, nodes, parsed
 
@@ -19,10 +20,7 @@ def test_our_own_modules_are_never_imported_inside_a_function() -> None:
     wrong = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in modules()
-        for function in nodes(path)
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for node in ast.walk(function)
-        if isinstance(node, ast.Import | ast.ImportFrom)
+        for node in _inside_functions(path)
         for module in (
             [node.module or ""]
             if isinstance(node, ast.ImportFrom)
@@ -32,6 +30,20 @@ def test_our_own_modules_are_never_imported_inside_a_function() -> None:
     ]
 
     assert wrong == []
+
+
+def _inside_functions(path: Path) -> list[ast.Import | ast.ImportFrom]:
+    functions = [
+        range(node.lineno, (node.end_lineno or 0) + 1)
+        for node in nodes(path)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    ]
+    return [
+        node
+        for node in nodes(path)
+        if isinstance(node, ast.Import | ast.ImportFrom)
+        and any(node.lineno in lines for lines in functions)
+    ]
 
 
 def test_no_module_or_function_holds_two_things() -> None:

@@ -26,22 +26,16 @@ numpy.save(sys.argv[2], model.embed(texts, norm=True))
 """
 
 LOADING_TOUCHES_NOTHING = """
-import logging, sys
+import logging, os, sys
+os.environ.pop("TOKENIZERS_PARALLELISM", None)
 import app.language.llm.embedder_catalogue
 assert not {"wordllama", "tokenizers", "safetensors"} & set(sys.modules)
+if sys.argv[1:]:
+    os.environ["TOKENIZERS_PARALLELISM"] = sys.argv[1]
 app.language.llm.embedder_catalogue.WordLlamaEmbedder.load()
 assert not logging.getLogger().handlers
 assert logging.getLogger().level == logging.WARNING
 assert "wordllama" not in sys.modules
-"""
-
-TOKENISES_IN_ONE_THREAD = """
-import os, sys
-os.environ.pop("TOKENIZERS_PARALLELISM", None)
-from app.language.llm.wordllama_embedder import WordLlamaEmbedder
-if sys.argv[1:]:
-    os.environ["TOKENIZERS_PARALLELISM"] = sys.argv[1]
-WordLlamaEmbedder.load()
 assert os.environ["TOKENIZERS_PARALLELISM"] == (sys.argv[1:] or ["false"])[0]
 """
 
@@ -63,13 +57,9 @@ async def test_vectors_are_those_of_the_package(wordllama: WordLlamaEmbedder, tm
     assert vectors == pytest.approx(np.load(tmp_path / "vectors.npy"), abs=1e-5)
 
 
-def test_loading_touches_neither_logging_nor_the_package():
-    python(LOADING_TOUCHES_NOTHING)
-
-
 @pytest.mark.parametrize("said", [[], ["true"]])
-def test_tokenizer_has_no_threads_unless_the_environment_says_so(said: list[str]):
-    python(TOKENISES_IN_ONE_THREAD, *said)
+def test_loading_touches_neither_logging_nor_the_package_nor_a_choice_of_threads(said: list[str]):
+    python(LOADING_TOUCHES_NOTHING, *said)
 
 
 async def test_meaning_brings_texts_together(wordllama: WordLlamaEmbedder):
