@@ -23,7 +23,7 @@ from app.governance.tables import metadata
 from app.platform.database.migrate import migration_dsn
 from app.platform.database.roles import OWNER, prepare_cluster
 from app.settings import load_settings
-from migrations import first_version
+from migrations import first_statistics, first_version
 
 ADVISORY_LOCK = 4_750_311_907_622_105_731
 POLL_SECONDS = 0.1
@@ -48,6 +48,8 @@ def _run(connection: Connection, *, changing: bool) -> None:
     )
     with context.begin_transaction():
         context.run_migrations()
+    if changing:
+        first_statistics.assume(connection)
 
 
 async def _take_turns(connection: asyncpg.Connection) -> None:

@@ -11,7 +11,7 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.prompting.context.context_sql import CONTEXT
 from app.settings import Settings
 from tests.support.api import append, execute, ok, save
-from tests.support.plans import Crowd, new_crowd, nodes, plan_of
+from tests.support.plans import Crowd, never_analysed, new_crowd, nodes, plan_of
 from tests.support.service import tapped
 from tests.support.tenants import Caller
 
@@ -44,13 +44,18 @@ FROM (SELECT * FROM talks UNION ALL SELECT * FROM others) AS session,
 """
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def crowded(postgres: EmbeddedPostgres, settings: Settings) -> AsyncIterator[Crowd]:
+@pytest_asyncio.fixture(scope="module", loop_scope="session", params=["analysed", "new"])
+async def crowded(
+    postgres: EmbeddedPostgres, settings: Settings, request: pytest.FixtureRequest
+) -> AsyncIterator[Crowd]:
     """A tenant with three sessions of the lengths above, and 200 short ones."""
-    async with new_crowd(postgres, settings, "context_plan") as crowd:
+    async with new_crowd(postgres, settings, f"context_plan_{request.param}") as crowd:
+        if request.param == "new":
+            await never_analysed(crowd.dsn)
         await execute(crowd.dsn, CROWD, crowd.tenant_id, list(LENGTHS))
-        for table in ("agents", "users", "sessions", "messages"):
-            await execute(crowd.dsn, f"ANALYZE {table}")
+        if request.param == "analysed":
+            for table in ("agents", "users", "sessions", "messages"):
+                await execute(crowd.dsn, f"ANALYZE {table}")
         yield crowd
 
 

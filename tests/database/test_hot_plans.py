@@ -6,6 +6,7 @@ from datetime import timedelta
 from typing import Any, Final
 
 import numpy as np
+import pytest
 import pytest_asyncio
 from pgvector import Vector
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -22,7 +23,15 @@ from app.platform.jobs.orders import Order
 from app.settings import Settings
 from tests.support.api import execute
 from tests.support.patience import PATIENCE
-from tests.support.plans import PEOPLE, Crowd, generic_plans, new_crowd, nodes, vacuumed
+from tests.support.plans import (
+    PEOPLE,
+    Crowd,
+    generic_plans,
+    never_analysed,
+    new_crowd,
+    nodes,
+    vacuumed,
+)
 
 MODEL: Final = "wordllama/l2_supercat:256"
 MEMORIES: Final = 20
@@ -50,13 +59,18 @@ FROM crowd, generate_series(1, CAST($2 AS int)) AS n
 """
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def crowded(postgres: EmbeddedPostgres, settings: Settings) -> AsyncIterator[Crowd]:
+@pytest_asyncio.fixture(scope="module", loop_scope="session", params=["analysed", "new"])
+async def crowded(
+    postgres: EmbeddedPostgres, settings: Settings, request: pytest.FixtureRequest
+) -> AsyncIterator[Crowd]:
     """A tenant with 200 users, 4,000 memories, and 8,000 messages in 400 sessions."""
-    async with new_crowd(postgres, settings, "hot_plans") as crowd:
+    async with new_crowd(postgres, settings, f"hot_plans_{request.param}") as crowd:
+        if request.param == "new":
+            await never_analysed(crowd.dsn)
         await execute(crowd.dsn, CROWD, crowd.tenant_id, MEMORIES)
-        for table in ("agents", "users", "sessions", "messages", "memories", "jobs"):
-            await vacuumed(crowd.dsn, table)
+        if request.param == "analysed":
+            for table in ("agents", "users", "sessions", "messages", "memories", "jobs"):
+                await vacuumed(crowd.dsn, table)
         yield crowd
 
 

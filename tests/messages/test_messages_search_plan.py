@@ -22,7 +22,7 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime
 from app.settings import Settings
 from tests.support.api import append, execute
-from tests.support.plans import PEOPLE, Crowd, literal, new_crowd, nodes, plan_of
+from tests.support.plans import PEOPLE, Crowd, literal, never_analysed, new_crowd, nodes, plan_of
 from tests.support.recall import recalled
 from tests.support.service import client_of, tapped
 from tests.support.tenants import Caller
@@ -44,13 +44,18 @@ FROM talks, generate_series(1, 20) AS n
 """
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def crowded(postgres: EmbeddedPostgres, settings: Settings) -> AsyncIterator[Crowd]:
+@pytest_asyncio.fixture(scope="module", loop_scope="session", params=["analysed", "new"])
+async def crowded(
+    postgres: EmbeddedPostgres, settings: Settings, request: pytest.FixtureRequest
+) -> AsyncIterator[Crowd]:
     """A tenant with 8,000 messages in 400 sessions of 200 users of 20 agents."""
-    async with new_crowd(postgres, settings, "messages_search_plan") as crowd:
+    async with new_crowd(postgres, settings, f"messages_search_plan_{request.param}") as crowd:
+        if request.param == "new":
+            await never_analysed(crowd.dsn)
         await execute(crowd.dsn, CROWD, crowd.tenant_id)
-        for table in ("messages", "sessions"):
-            await execute(crowd.dsn, f"ANALYZE {table}")
+        if request.param == "analysed":
+            for table in ("messages", "sessions"):
+                await execute(crowd.dsn, f"ANALYZE {table}")
         yield crowd
 
 
@@ -177,8 +182,8 @@ async def test_what_a_copy_is_of_is_read_by_its_id(
     assert reads[-1]["Actual Rows"] == rows
     assert sum(node["Actual Loops"] for node in copies) > 0
     for node in copies:
-        assert node["Node Type"] in ("Index Scan", "Index Only Scan"), node
-        assert "copied_from" in node["Index Cond"], node
+        assert node["Node Type"] in ("Index Scan", "Index Only Scan", "Bitmap Heap Scan"), node
+        assert "copied_from" in node.get("Index Cond", node.get("Recheck Cond")), node
         assert node["Actual Rows"] <= 1, node
         assert node.get("Rows Removed by Filter", 0) <= 2, node
 
@@ -252,7 +257,7 @@ async def test_pieces_are_fetched_by_the_ids_of_their_messages(
     found = nodes(await plan_of(crowded.dsn, crowded.tenant_id, text, values))
     assert found[0]["Actual Rows"] == 9
     reads = [node for node in found if node.get("Relation Name")]
-    [chosen, *_] = [node for node in reads if "messages_pkey" in str(node.get("Index Name"))]
+    [chosen, *_] = [node for node in found if "messages_pkey" in str(node.get("Index Name"))]
     assert "ANY" in chosen["Index Cond"]
     assert len(reads) == 3
     for node in reads:

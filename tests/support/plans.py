@@ -10,6 +10,7 @@ from typing import Any
 
 import asyncpg
 import numpy as np
+import pytest
 from pgvector import SparseVector
 from sqlalchemy import event
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -70,6 +71,21 @@ async def vacuumed(dsn: str, table: str) -> None:
                 ):
                     return
                 await asyncio.sleep(0.05)
+    finally:
+        await connection.close()
+
+
+async def never_analysed(dsn: str) -> None:
+    """Keep every table as it is in the first minutes of a new installation."""
+    connection = await asyncpg.connect(dsn)
+    try:
+        if connection.get_server_version().major < 18:
+            pytest.skip("takes no statistics that nobody has gathered")
+        for table in await connection.fetch(
+            "SELECT relname FROM pg_class WHERE relkind = 'r' "
+            "AND relnamespace = CAST('public' AS regnamespace)"
+        ):
+            await connection.execute(f"ALTER TABLE {table[0]} SET (autovacuum_enabled = off)")
     finally:
         await connection.close()
 
