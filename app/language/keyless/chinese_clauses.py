@@ -25,9 +25,10 @@ _PART_END: Final = lazy_pattern(
     "|[（）()]"
 )
 _CONNECTIVE: Final = lazy_pattern(
-    r"(?:嗯+|[啊哦哎唉诶欸哇嘿哈呀嗨]+|对[啊呀的了]*(?![我你他她不面方])|是[啊的](?=[，, ])"
-    "|没错|不过|但是?|可是|可(?=[我他她])|所以|因为|而且|然后|其实|另外|还有(?=[，, ])|话说"
-    "|只是|只不过|毕竟|再说|总之|那么|于是|结果|并且|以及|就是(?=我)|反正|首先|其次|当然(?!是)"
+    r"(?:嗯+|哈[喽啰]|哇塞|[啊哦哎唉诶欸哇嘿哈呀嗨]+(?=[，,、\s我你他她这那今昨]|\Z)"
+    r"|对[啊呀的了]*(?![我你他她不面方])|是[啊的](?=[，, ])|没错|不过|但是?|可是|可(?=[我他她])"
+    r"|所以|而且|然后|其实|另外|还有(?=[，, ])|话说|只是|只不过|毕竟|再说|总之|那么|于是|结果"
+    r"|并且|以及|就是(?=我)|反正|首先|其次|当然(?!是)"
     r"|说实话|老实说|说真的|顺便说一下|补充一下|比如说?|例如|[，,、\s])+"
 )
 _MARKS: Final = ' ”"」\n'
@@ -50,14 +51,18 @@ _INDIRECT: Final = lazy_pattern(
     "(?:学|教|知道|懂|了解|明白|发现|忘|记得|决定)[^，]{0,4}(?:怎么|如何|为什么|哪|有什么|是不是)"
 )
 _TAIL: Final = lazy_pattern(
-    "(?P<request>请问|请[你帮给]|帮我|麻烦|给我推荐(?!的)|求推荐|想[问请]|你觉得|你说(?![的过得]))"
+    rf"(?P<request>请问|请[你帮给]|(?<!在)帮我(?!{PERSON})|麻烦|给我推荐(?!的)|求推荐|想[问请]|你觉得|你说(?![的过得]))"
     rf"|我?(?:应该|该)(?:怎|如何|不该|吃|做|买|选|去)|{_HOW}|{_WHETHER}|有什么"
     "|(?:需要|适合)(?=.*(?:吗|什么))|[我还]?(?:能|可以)(?=[^，]*吗)"
 )
 """Where the question or request begins in a part that tells something before."""
+_KNOWN: Final = lazy_pattern(
+    "(?:(?:你知道)?为(?:什么|啥)|你(?:还?记得|知道)(?=.*吗$))(?![他她它])([^什怎哪谁]*我[^什怎哪谁]*?)[呢吗啊呀]*"
+)
+"""What a question takes for granted."""
 _UNFINISHED: Final = lazy_pattern("(?:是|的|在|有|去|想|知道)$")
 _REQUEST: Final = lazy_pattern(
-    r"(?:那|就|再|先|所以|现在|今天|你)*+(?:请问|请(?![假客了过教吃])|帮(?:我|忙|一下|个忙)|麻烦|劳烦"
+    rf"(?:那|就|再|先|所以|现在|今天|你)*+(?:请问|请(?![假客了过教吃])|帮(?:我(?!{PERSON})|忙|一下|个忙)|麻烦|劳烦"
     "|能否|能不能|可不可以|可以(?:请你|给我|帮|告诉|教|推荐|讲|说说)|告诉我|教教?我|举个|有什么"
     "|给我(?:写|讲|推荐|列|做|出|一[个份些]|来|举|介绍|解释|分析|点|生成|设计)"
     "|推荐[一几个些点下]|求(?:推荐|助|教|问|一)|我?想(?:知道|问|请|让你|请教|了解|听听?你|咨询)|想要?你"
@@ -82,7 +87,7 @@ _WAS_ASKED: Final = lazy_pattern(rf"(?<![\w]){_ASKED.pattern}[，,：: ]*\Z")
 _ADDRESS: Final = lazy_pattern("[你您](?!们家)")
 _TELLS_AGAIN: Final = lazy_pattern(
     rf"我(?!想[知问请让了])|咱|{PERSON}|[他她]|[小老][{_HAN}]|现在|目前|最近|[今昨明去前]|[上下][周个]"
-    "|平时|之前|本人|家里"
+    "|平时|之前|本人|家里|[^0-9一二两三四五六七八九十]*[0-9一二两三四五六七八九十百千万]++(?![字词句段行首个条点篇种])"
 )
 _OTHERS: Final = lazy_pattern(rf"[他她](?!们?的话)|[你您](?:的|家)?的?(?:{PERSON}|[猫狗])")
 _REFERS_BACK: Final = lazy_pattern(
@@ -90,8 +95,7 @@ _REFERS_BACK: Final = lazy_pattern(
 )
 _OWN_PREDICATE: Final = lazy_pattern(
     r"(?:今年)?[0-9一二三四五六七八九十]+岁|住在|在.{1,12}(?:工作|上班|上学|读|实习|做)|是[一个名]|毕业于"
-    "|[很最特别]*[不讨]?(?:喜欢|讨厌|爱|吃)|对.{1,8}过敏|养了|有[一两三个0-9]|[月年]薪|身高|体重|老家"
-    "|平时|每[天周]|打算|计划|准备"
+    "|[很最特别]*[不讨]?(?:喜欢|讨厌|爱|吃)|对.{1,8}过敏|养了|有[一两三个0-9]|[月年]薪|身高|体重|老家|平时|每[天周]|打算|计划|准备"
 )
 _POINTER: Final = lazy_pattern("(?<![吉其])他|[她它]")
 _ANTECEDENT: Final = lazy_pattern(
@@ -101,6 +105,8 @@ _INTRODUCES: Final = lazy_pattern(rf"养|有[一个两]|^[^是]*(?:{PERSON}|[猫
 """Who may be the next subject that is dropped."""
 _GOES_ON: Final = lazy_pattern("(?:的时候|时|[之以]?[前后]|期间|那[天年次])$")
 """What ends so only says when."""
+_REASON: Final = lazy_pattern("因为|由于")
+_ASKING: Final = ("什么", "为啥", "知道", "记得")
 _SHORTEST: Final = 3
 _TELLING: Final = 6
 _FEW: Final = 7
@@ -143,6 +149,7 @@ def chinese_clauses(text: str, before: str | None) -> list[Clause]:
             cues |= _context(folded, subject, whom if topic else None, answered)
             cues |= {"answer": 1.0} if asked and place < _ANSWER else {}
             cues |= {} if clauses else {"first": 1.0}
+            cues |= {"inside": 1.0} if plain[max(start - 3, 0) : start].endswith(_ASKING) else {}
             cues |= {"orders": 1.0} if _RULE.match(folded) else {}
             if _WAS_ASKED.search(plain, max(start - _NEAR, 0), start):
                 cues[ASKED] = 1.0
@@ -242,6 +249,9 @@ def _told(parts: list[_Part], *, asks: bool) -> Iterator[_Part]:
 
 def _before_question(part: _Part, *, asked: bool) -> _Part | None:
     """What of the part is told: nothing of a question, of thanks, of talk about the assistant."""
+    known = _KNOWN.fullmatch(part.text)
+    if known:
+        return _Part(part.start + known.start(1), part.start + known.end(1), known[1])
     found = _QUESTION.search(part.text)
     asked = asked or (found is not None and not _INDIRECT.search(part.text))
     tail = _TAIL.search(part.text)
@@ -257,10 +267,10 @@ def _before_question(part: _Part, *, asked: bool) -> _Part | None:
 def _opens_unit(part: _Part, unit: list[_Part], own: str, whom: str) -> bool:
     """Whether it tells something of its own, after a unit that is about whom."""
     length = part.start - unit[0].start
-    if _GOES_ON.search(unit[-1].text) and length <= _LONG:
-        return False
+    if (_GOES_ON.search(unit[-1].text) and length <= _LONG) or _REASON.match(part.text):
+        return length > _LONGEST
     if own in {"subject_speaker", "subject_person_of_speaker", "subject_user"}:
-        return length >= _FEW
+        return length >= _FEW or _OWN_PREDICATE.match(unit[0].text) is not None
     if own == NO_SUBJECT and whom == "subject_speaker":
         if _INTRODUCES.search(unit[-1].text):
             return length > 2 * _LONG

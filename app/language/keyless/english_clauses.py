@@ -21,12 +21,17 @@ LONGEST_CLAUSE: Final = 500
 LONGEST_INTRODUCTION: Final = 60
 """Of characters, as in "While volunteering on Monday, I met …"."""
 
+LONGEST_SUBJECT: Final = 60
+"""Of characters, as in "where my wife and I met"."""
+
 LONGEST_JOINT: Final = 24
 """Of characters that join two clauses: ", and since"."""
 
 _SENTENCE: Final = lazy_pattern(
     r"(?:[^.!?\n]|\.(?=[\w,;)])|(?<=\b[A-Z])\.|(?<=\b(?:Dr|Mr|Ms|St|vs|Jr|Sr))\."
-    r"|(?<=\bMrs)\.|(?<=\b(?:e\.g|i\.e|a\.m|p\.m|etc))\.(?= ?[a-z,;])|[!?](?=\w))+[.!?]*"
+    r"|(?<=\b(?:Mrs|Rev))\.|(?<=& Co)\.|(?<=\bProf)\."
+    r"|(?<=\b(?:e\.g|i\.e|a\.m|p\.m|etc))\.(?= ?[a-z,;])"
+    r"|[!?](?=\w))+[.!?]*"
 )
 _FIRST: Final = r"(?:i|i'm|im|i've|ive|i'd|i'll|we|we're|we've|we'd|we'll|my|our|mine)\b"
 _ASKS: Final = (
@@ -35,15 +40,17 @@ _ASKS: Final = (
     r" (?:i|you|we|he|she|it|they|there|this|that|these|those|the|my|your|our|his|her|their|any"
     r"|anyone|someone|people)\b)"
 )
+_PURPOSE: Final = r"so (?:that )?(?:i|we) (?:can|could|don't|won't)\b"
 # Where a sentence is split, before the word that follows.
 _SPLIT: Final = lazy_pattern(
-    r"(?<=[,;])\s++(?!\d{4}\b)|—|\.{3,}\s*+|…\s*+|(?<!\s)\s++(?:[-–—]++\s++"
+    r"(?<=[,;])\s++(?!\d{4}\b|who(?:se|m|'s)?\b(?! (?:can|could|should|do)\b)"
+    rf"|{_PURPOSE})|—|\.{(3,)}\s*+|…\s*+|(?<!\s)\s++(?:[-–—]++\s++"
     r"|(?=(?:(?:and|but|so|or|plus) )?(?:(?:can|could|would|will|do|did) you|should (?:i|we)"
     r"|(?:how|what|where|which \w+) (?:can|do|should|would|could) (?:i|we|you))\b"
     r"|(?:and|but|so) (?:what|how|which|where|when|why|who)\b(?! (?:i|we|my)\b)"
     r"|(?:so |and |but )?please\b"
-    rf"|(?:because|since|considering|given that|especially since|although|though|but|so|and"
-    rf"|while|whereas|now that|even though) {_FIRST}"
+    rf"|(?!{_PURPOSE})(?:because|since|considering|given that|especially since|although"
+    rf"|though|but|so|and|while|whereas|now that|even though) {_FIRST}"
     r"|so here(?:'s| is| are)\b))",
     re.IGNORECASE,
 )
@@ -51,7 +58,9 @@ _CONNECTIVE: Final = lazy_pattern(
     r"(?:(?:and|but|also|plus|then|well|anyways?|actually|basically|honestly|however"
     r"|so(?! (?:far|glad"
     r"|happy|proud|sorry|many|much|cute|excited|cool)\b)|by the way|btw|fyi|just so you know"
-    r"|for the record|guess what|to be honest|in fact|first of all|unfortunately|luckily"
+    r"|(?:in case|if) (?:it|that) (?:helps|matters)|as (?:you know|i (?:said|mentioned))"
+    r"|when(?= (?:i|we)'ve)|for the record|guess what|to be honest|in fact|first of all"
+    r"|unfortunately|luckily"
     r"|(?:that|it)(?:'s| is) (?:wrong|not (?:right|true|correct)|incorrect)|wrong"
     r"|especially(?= since| because)|considering(?: that)?|given(?: that)?|(?:because|since"
     r"|although"
@@ -86,7 +95,7 @@ _QUESTION: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _REQUEST: Final = lazy_pattern(
-    r"(?:please\b|kindly\b|help\b|let me know|let's\b|lets\b|let us\b"
+    r"(?:please\b|kindly\b|help\b|let me know|let'?s\b(?![^.!?]{0,60}\d)|let us\b"
     r"|(?:tell|show|give|send|teach|remind|guide|walk|ask|get|find|make|write|create|build|draft"
     r"|list"
     r"|plan|suggest|recommend|explain|describe|summari[sz]e|translate|rewrite|proofread|edit|fix"
@@ -105,13 +114,15 @@ _REQUEST: Final = lazy_pattern(
     r"|two) (?:\w+ )?questions?"
     r"|could use (?:some )?(?:help|advice|tips)|can't (?:figure|tell|decide)|can try)\b"
     r"|i(?:'d| would) (?:appreciate|be grateful|(?:also |really )*(?:like|love) (?:if|some|any|your"
-    r"|an?|the|it|to (?:know|hear|get|ask|see|use|understand|have a look)))\b"
+    r"|an?|the(?! [\w ]{1,20} to\b)|it|to (?:know|hear|get|ask|see|use|understand|have a look)))\b"
     r"|thanks?\b|thank you\b|not sure\b|wondering\b|unsure\b|no idea\b)",
     re.IGNORECASE,
 )
 _HYPOTHESIS: Final = lazy_pattern(
-    r"(?:(?:like|say|for example|e\.g\.?) )?(?:if(?! (?:it|that) (?:helps|matters))|unless|suppose"
-    r"|supposing|imagine|assuming|assume|let's say|say i|in case|whether|what if|pretend)\b",
+    r"(?:(?:like|say|for example|e\.g\.?) )?(?:if(?! (?:it|that) (?:helps|matters)"
+    r"|.{0,80}\b(?:i|we)(?:'ll| will) (?:be|have)\b)|unless|suppose"
+    r"|supposing|imagine|assuming|assume|let's say|say (?:i|my)"
+    r"|in case(?! (?:it|that) (?:helps|matters))|whether|what if|pretend)\b",
     re.IGNORECASE,
 )
 # What follows it is no longer supposed.
@@ -124,8 +135,7 @@ _RULE: Final = lazy_pattern(
     r"(?:always|never|do not|don't|call me|from now on|in future|going forward|whenever i"
     r"|every time i"
     r"|when(?:ever)? i (?:ask|say|talk|mention)|(?:use|keep|make|write|answer|reply|respond|give"
-    r"|add"
-    r"|include|show|format|address|avoid|stop|explain|describe|leave out)\b[^?]{0,60}"
+    r"|add|include|show|format|address|avoid|stop|explain|describe|leave out)\b[^?]{0,60}"
     r"\b(?:always|never|from now on|whenever|in the future|every time|each time|unless i"
     r"|when(?:ever)? i (?:ask|say|talk|mention)|your (?:answers?|repl(?:y|ies)|responses?)"
     r"|all (?:recipes|answers|examples|your)))\b",
@@ -140,7 +150,21 @@ _ASKED_TO_REMEMBER: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _FORGET: Final = lazy_pattern(r"(?:please )?forget (?:that|about) (?:i|my|we|our)\b", re.IGNORECASE)
-_OWN: Final = lazy_pattern(_FIRST, re.IGNORECASE)
+# What is told inside a question or request: "Do you remember that I moved in May?".
+_INSIDE: Final = lazy_pattern(
+    r"\b(?<![Ww]hat )(?<!like )(?<!sure )(?:"
+    r"(?i:i|we)(?:'m|'ve|'re| am| are| have(?! to\b)| was| had)"
+    r" (?!(?:not )?(?:sure|certain|to|you)\b)"
+    r"|(?<=\b(?:that|when) )(?i:i|we) (?!can|could|should|would|might|will|do\b|want|need)\w)"
+    r"|\b(?:(?i:my|our)"
+    r"|the(?= (?:[\w-]+ ){1,4}(?:I|we) (?!can|could|should|would|will|want|need)\w))"
+    r" (?=.{0,80}(?:\d|(?<= )[A-Z][a-z]|\b(?:who|which|is|are|has|was|just)\b))"
+)
+# What belongs to the clause before it, if that tells.
+_SUBORDINATE: Final = lazy_pattern(
+    r"[\s,]*(?:since|while|when|even though|though|although|whereas)\b", re.IGNORECASE
+)
+_OWN: Final = lazy_pattern(rf"\b{_FIRST}", re.IGNORECASE)
 _PRONOUN: Final = lazy_pattern(
     r"(?:it|it's|its|she|she's|he|he's|they|they're|they've|her|his|their|that|that's|this|these"
     r"|those|there)\b(?=[ '])(?! (?:time|year|month|week|weekend|morning|summer|fall|winter"
@@ -149,15 +173,18 @@ _PRONOUN: Final = lazy_pattern(
 )
 # Only what speaks of somebody explains a pronoun.
 _TELLING: Final = lazy_pattern(rf"\b(?i:{_FIRST})|(?<=[a-z,] )[A-Z][a-z]|^[A-Z]\w+ (?:is|has)\b")
-_SUBJECT: Final = lazy_pattern(
-    r"(?!i\b|we\b)(?:(?:my|our|the|me and my) )?[\w'.-]+(?: [\w'.-]+){0,2}$", re.IGNORECASE
+_JOINT_SUBJECT: Final = lazy_pattern(
+    r"(?:(?:^|, |\b(?:where|when|that|which|after|before|because|since|until|while) )(?!i\b|we\b)"
+    r"(?:(?:my|our|the|me and my) )?|(?:day|week|weekend|month|year|ago|back|night) (?:my|our) )"
+    r"[\w'.-]+(?: [\w'.-]+){0,2}$",
+    re.IGNORECASE,
 )
-
+_RELATIVE: Final = lazy_pattern(r"(?:(?:which|who)\b)(?! (?:can|could|should|do)\b)", re.IGNORECASE)
 _FRAGMENT: Final = lazy_pattern(
     r"(?:to|than|as|like|such as|when|while)\b[^,]*$|including\b", re.IGNORECASE
 )
 _MAY_OPEN: Final = tuple("\"'“‘(@#$€£")
-Part = Literal["tells", "asks", "goes_on"]
+Part = Literal["tells", "asks", "goes_on", "inside"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +217,20 @@ class _Message:
         at = self.opening(start, end)
         if _RULE.match(self.said, at, end):
             return "tells"
-        if any(each.match(self.said, at, end) for each in (_QUESTION, _REQUEST, _HYPOTHESIS)):
+        if any(each.match(self.said, at, end) for each in (_QUESTION, _REQUEST)):
+            return "asks"
+        if _HYPOTHESIS.match(self.said, at):
             return "asks"
         return "tells" if _OWN.search(self.said, at, end) else "goes_on"
+
+    def inside(self, piece: _Piece) -> _Piece | None:
+        """What a question or request tells from somewhere on."""
+        at = self.opening(piece.start, piece.end)
+        if _HYPOTHESIS.match(self.said, at):
+            return None
+        opened = _QUESTION.match(self.said, at) or _REQUEST.match(self.said, at)
+        found = _INSIDE.search(self.said, opened.end() if opened else at + 1, piece.end)
+        return _Piece(found.start(), piece.end, "inside") if found else None
 
     def words(self, pieces: Iterable[_Piece]) -> str:
         """The words of pieces, as they stand in the text; "…" where something was cut out."""
@@ -216,7 +254,8 @@ class _Message:
 
 
 _ELABORATION: Final = lazy_pattern(
-    r"(?:like|maybe|such as|for example|especially|or|even)\b", re.IGNORECASE
+    r"(?:like|maybe|such as|for example|especially|or|even|are|is|was|were|will|would)\b",
+    re.IGNORECASE,
 )
 """How goes on what was asked: "should I tell them, like I did in April"."""
 
@@ -254,7 +293,7 @@ def english_clauses(text: str, before: str | None) -> list[Clause]:
         for number, unit in enumerate(units):
             clause = _clause(message, unit, "" if number else told, before or "")
             if clause:
-                if last:
+                if last and unit[0].part != "inside":
                     clause = replace(clause, aside=message.aside(last, clause.start))
                 clauses.append(clause)
             last = clause
@@ -275,39 +314,44 @@ def _units(message: _Message, start: int, end: int) -> list[list[_Piece]]:
     units: list[list[_Piece]] = []
     keeps = True
     for piece in _parted(message, start, end):
+        opening = message.opening(piece.start, piece.end)
         if piece.part == "asks":
             keeps = False
-            continue
-        opens = _OWN.match(message.said, message.opening(piece.start, piece.end))
-        if not keeps and (
-            piece.part == "goes_on"
-            or _ELABORATION.match(message.said, message.opening(piece.start, piece.end))
-        ):
-            continue
-        begin = units[-1][0].start if units else start
-        introduced = piece.start - begin <= LONGEST_INTRODUCTION and all(
-            each.part == "goes_on" for unit in units[-1:] for each in unit
-        )
-        joins = introduced or not opens or _dangles(message.words([piece]))
-        if units and piece.end - begin <= LONGEST_CLAUSE and joins:
+            units += [[told] for told in (message.inside(piece),) if told]
+        elif units and (_joins if keeps else _hangs_on)(message, units[-1], piece):
             units[-1].append(piece)
-        else:
+        elif keeps or not (piece.part == "goes_on" or _ELABORATION.match(message.said, opening)):
             units.append([piece])
-        keeps = True
+            keeps = True
     return units
+
+
+def _hangs_on(message: _Message, unit: Sequence[_Piece], piece: _Piece) -> bool:
+    """Whether a part says more of what was told inside a question: "my boss, who retires"."""
+    if unit[-1].end != piece.start or unit[0].part != "inside":
+        return False
+    relative = _RELATIVE.match(message.said, message.opening(piece.start, piece.end))
+    return (len(unit) == 1 and piece.part == "goes_on") or relative is not None
+
+
+def _joins(message: _Message, unit: Sequence[_Piece], piece: _Piece) -> bool:
+    """Whether a part belongs to the clause before it."""
+    begin = unit[0].start
+    if piece.end - begin > LONGEST_CLAUSE:
+        return False
+    return (
+        not _OWN.match(message.said, message.opening(piece.start, piece.end))
+        or (piece.start - begin <= LONGEST_INTRODUCTION and all(x.part == "goes_on" for x in unit))
+        or _SUBORDINATE.match(message.said, piece.start) is not None
+        or message.said.startswith(("If ", "if "), message.opening(begin, piece.end))
+        or _dangles(message.words([piece]))
+    )
 
 
 def _parted(message: _Message, start: int, end: int) -> list[_Piece]:
     """A sentence in pieces. The last one of a question asks, if none before it does."""
     said = message.said
-    places = [start]
-    for match in _SPLIT.finditer(said, start, end):
-        head = said[message.opening(places[-1], match.start()) : match.start()]
-        if said.startswith("and ", match.end()) and _SUBJECT.match(head):
-            continue  # "Jonas and I"
-        if match.end() > places[-1]:
-            places.append(match.end())
-    places.append(end)
+    places = _places(message, start, end)
     parts = [message.part(one, other) for one, other in pairwise(places)]
     supposed = False
     for number, at in enumerate(places[:-1]):
@@ -322,6 +366,20 @@ def _parted(message: _Message, start: int, end: int) -> list[_Piece]:
         if "asks" not in parts:
             parts[-1] = "asks"
     return [_Piece(*each) for each in zip(places, places[1:], parts, strict=False)]
+
+
+def _places(message: _Message, start: int, end: int) -> list[int]:
+    """Where a sentence is cut, with its start and end."""
+    places = [start]
+    for match in _SPLIT.finditer(message.said, start, end):
+        if message.said.startswith("and ", match.end()):
+            head = message.said[message.opening(places[-1], match.start()) : match.start()]
+            near = f";{head[-LONGEST_SUBJECT:]}" if len(head) > LONGEST_SUBJECT else head
+            if _JOINT_SUBJECT.search(near):
+                continue  # "Jonas and I"
+        if match.end() > places[-1]:
+            places.append(match.end())
+    return [*places, end]
 
 
 def _clause(message: _Message, unit: Sequence[_Piece], told: str, before: str) -> Clause | None:
@@ -345,6 +403,8 @@ def _clause(message: _Message, unit: Sequence[_Piece], told: str, before: str) -
                 cues.pop(each, None)
         else:
             cues["dangling"] = 1.0
+    if unit[0].part == "inside":
+        cues["inside"] = 1.0
     if _ASKED_TO_REMEMBER.search(message.said, unit[0].start, start) or _FORGET.match(words):
         cues[ASKED] = 1.0
     return Clause(words, start, end, cues, lead)

@@ -8,8 +8,7 @@ from app.language.text.lazy_pattern import lazy_pattern
 
 _MONTH: Final = (
     r"(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?"
-    r"|sept?(?:ember)?"
-    r"|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
+    r"|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)"
 )
 _DAY: Final = r"(?:mon|tues|wednes|thurs|fri|satur|sun)day"
 _PEOPLE: Final = (
@@ -30,8 +29,7 @@ _WORDS: Final = {
     "i": "i i'm im i've ive we we're we've",
     "like": (
         "love like likes loves loved enjoy enjoys hate hates prefer prefers favourite"
-        " favorite adore"
-        " dislike rather into passionate allergic vegan vegetarian fond"
+        " favorite adore dislike rather into passionate allergic vegan vegetarian fond"
     ),
     "habit": "every usually always often daily weekly each most regularly sometimes twice never",
     "decision": "decided decision chose chosen picked settled opted agreed switched",
@@ -41,8 +39,7 @@ _WORDS: Final = {
     ),
     "hedge": (
         "think guess maybe perhaps might probably suppose seem seems sound sounds could"
-        " would should"
-        " hopefully believe someday whatever"
+        " would should hopefully believe someday whatever"
     ),
     "feeling": (
         "excited worried nervous overwhelmed stressed happy glad proud grateful sorry scared"
@@ -73,12 +70,10 @@ _PHRASES: Final = {
     "number": lazy_pattern(r"\d"),
     "measure": lazy_pattern(
         r"\b\d{1,2}:\d\d\b|\b\d{1,2} ?[ap]\.?m\b|[$€£¥]\s?\d|\b\d[\d,.]{0,20}k?\s?(?:dollars|euros?"
-        r"|pounds"
-        r"|francs|usd|eur|chf|%|ms\b|km\b|kg\b|hours?\b|minutes?\b|words\b|years?\b|px\b)"
+        r"|pounds|francs|usd|eur|chf|%|ms\b|km\b|kg\b|hours?\b|minutes?\b|words\b|years?\b|px\b)"
     ),
     "ended": lazy_pattern(
-        r"\b(?:i|i'm|we|we're|my \w+) (?:no longer|\w+n't .*any ?more"
-        r"|not .*any ?more)\b"
+        r"\b(?:i|i'm|we|we're|my \w+) (?:no longer|\w+n't .*any ?more|not .*any ?more)\b"
     ),
     "puzzles": lazy_pattern(
         r"\b(?:trying|try|want|need|have|struggling|how) to (?:understand|know|calculate|solve"

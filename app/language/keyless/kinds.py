@@ -24,9 +24,7 @@ _KINDS: Final = (
     ("constraint", lazy_pattern(
         r"^(?:please )?(?:always|never|don't|do not|from now on|whenever i ask|when i ask|keep your"
         r"|use|answer|reply|stop)\b|\b(?:must not|mustn't|not allowed to|can(?:no|')t eat"
-        r"|deadline)\b"
-        r"|^(?:请|以后|今后|从[现今][在天]起|记住)?(?:不要|别(?!人|的)|一律|务必|必须|不许)|截止"
-        r"|预算"
+        r"|deadline)\b|^(?:请|以后|今后|从[现今][在天]起|记住)?(?:不要|别(?!人|的)|一律|务必|必须|不许)|截止|预算"
         r"|(?:以后|今后|从[现今][在天]起).{0,12}(?:不要|别|都|请|用|叫我|说|给|最后)"
         r"|(?:回答|回复).{0,8}[都时用要]|最[多晚]不|不能(?:吃|喝|碰)|才有[空时]",
         re.IGNORECASE,
@@ -48,15 +46,13 @@ _KINDS: Final = (
         r"\b(?:love|loves|(?:i|we|they|user|really|also|still|do|don't) like|likes|enjoys?"
         r"|hates?|prefers?|favou?rite|fan of|can't stand|adore"
         r"|dislikes?|rather|call me|fond of|not into)\b(?! to say)"
-        r"|喜欢|讨厌|最爱|偏[好爱]|更爱|爱(?:吃|喝|看|听|玩)|不爱|叫我|不[喝吃](?!了)"
-        r"|只[喝吃看听穿用]"
+        r"|喜欢|讨厌|最爱|偏[好爱]|更爱|爱(?:吃|喝|看|听|玩)|不爱|叫我|不[喝吃](?!了)|只[喝吃看听穿用]"
         r"|(?<![害恐可担])怕|想要",
         re.IGNORECASE,
     )),
     ("habit", lazy_pattern(
         r"\b(?:every (?!one|thing|body)\w+|usually|always|often|regularly|daily|weekly|(?:once"
-        r"|twice"
-        r"|times) an? (?:day|week|month|year)|on (?:weekdays|weekends|\w+days)"
+        r"|twice|times) an? (?:day|week|month|year)|on (?:weekdays|weekends|\w+days)"
         r"|an? (?:day|week|month))\b|每(?:天|周|个?月|年|晚|早|次|逢)|经常|总是|老是|通常"
         r"|一般(?!般)|习惯|平时|常常|天天|从不|从来不|有时候",
         re.IGNORECASE,
@@ -68,8 +64,7 @@ _KINDS: Final = (
         re.IGNORECASE,
     )),
     ("event", lazy_pattern(
-        rf"{_PAST}|[去前]年|[昨前]天|昨晚|上个?(?:周|月|星期|礼拜)|刚(?!才)|今天|[下这]个?(?:周"
-        rf"|月)|[了过]$"
+        rf"{_PAST}|[去前]年|[昨前]天|昨晚|上个?(?:周|月|星期|礼拜)|刚(?!才)|今天|[下这]个?(?:周|月)|[了过]$"
         r"|(?<=[\u3400-\u9fff])了(?:[一两三几半0-9]|[^，年月天岁]{2,}(?:，|$))|[^为除]了[，。]",
         re.IGNORECASE,
     )),

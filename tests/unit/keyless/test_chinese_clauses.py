@@ -63,6 +63,36 @@ def test_dropped_request_takes_what_follows_until_somebody_tells_again():
     assert told("帮我写封邮件，语气正式，两百字左右，我叫周舟") == ["我叫周舟"]
 
 
+@pytest.mark.parametrize(
+    ("text", "clauses"),
+    [
+        ("为什么我的朋友不跟我玩了呢？", ["我的朋友不跟我玩了"]),
+        ("你知道夏天是我最喜欢的季节吗？", ["夏天是我最喜欢的季节"]),
+        ("帮我规划一下，税后一万二，房租三千一。", ["税后一万二，房租三千一"]),
+        ("最近在帮我爷爷写回忆录", ["最近在帮我爷爷写回忆录"]),
+    ],
+)
+def test_what_questions_and_requests_take_for_granted_is_told(text, clauses):
+    assert told(text) == clauses
+    assert "inside" in chinese_clauses(text, None)[0].cues or not text.endswith("？")
+
+
+def test_interjection_is_not_cut_out_of_a_word():
+    assert told("哈尔滨有我外婆的老房子。哈喽，我叫王芳。") == [
+        "哈尔滨有我外婆的老房子",
+        "我叫王芳",
+    ]
+    assert told("哇塞，我考上了清华！") == ["我考上了清华"]
+
+
+def test_reason_stays_with_what_it_is_a_reason_of():
+    assert told("我不敢看恐怖片，因为我会哭。") == ["我不敢看恐怖片，因为我会哭"]
+
+
+def test_another_subject_begins_a_clause_after_a_short_one():
+    assert told("我叫李雷，是一名护士，我妹妹住在成都。")[1:] == ["是一名护士", "我妹妹住在成都"]
+
+
 def test_parts_that_stood_apart_are_joined():
     assert told("上上个月，你知道吗，在花市买了两盆兰花") == ["上上个月 … 在花市买了两盆兰花"]
 

@@ -27,6 +27,63 @@ def test_fact_inside_a_question_is_rescued():
 
 
 @pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("Do you remember that I moved to Bern in May?", ["I moved to Bern in May"]),
+        (
+            "Why is it refused, when I've paid 890 a month since 2017?",
+            ["I've paid 890 a month since 2017"],
+        ),
+        ("What suits my supervisor, who retires in July?", ["my supervisor, who retires in July"]),
+        ("Can you plan my trip to Oslo, two days in June?", ["my trip to Oslo, two days in June"]),
+        ("How safe is the account we opened on 3 May?", ["the account we opened on 3 May"]),
+        ("In case it matters I'm lactose intolerant", ["I'm lactose intolerant"]),
+        (
+            "Not sure if I said it: my stepson Al is here on Fridays",
+            ["my stepson Al is here on Fridays"],
+        ),
+        ("If I pass, I'll be a nurse by May.", ["If I pass, I'll be a nurse by May."]),
+        ("Can you help me ensure I'm using it well, with a pool?", []),
+    ],
+)
+def test_what_questions_and_requests_take_for_granted_is_told(text, told):
+    assert contents(text) == told
+
+
+def test_what_is_told_inside_a_request_is_not_put_behind_the_request():
+    _, inside = english_clauses("I like tea, how can I get my wife Ann to like it", None)
+    assert (inside.text, inside.aside) == ("my wife Ann to like it", "")
+    assert inside.cues["inside"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "My knee has been hurting since I fell in October",
+        "I was refused, even though I have no debts",
+        "I've been learning Welsh so I can talk to my nanna",
+        "My friend Kyle, who's 25, suggested a shop in Leeds",
+        "I found the hut where my wife and I met",
+        "Last week my friends and I went to Ghent",
+        "I work for Kjellberg & Co. in Aarhus with Prof. Ames",
+    ],
+)
+def test_what_belongs_together_is_not_cut(text):
+    assert contents(text) == [text]
+
+
+def test_what_follows_a_request_is_not_joined_to_what_was_told_before_it():
+    assert contents("I have a deadline in June, can you help, since it improved my work") == [
+        "I have a deadline in June",
+        "since it improved my work",
+    ]
+
+
+def test_speaker_is_a_word_of_its_own():
+    assert contents("Can you find a hotel, with four beds, in your opinion the best?") == []
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "How do I add a column?",
