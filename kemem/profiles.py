@@ -94,6 +94,7 @@ class DocumentImported(Answer):
     dry_run: bool = False
     facts: tuple[FactOutcome, ...] = ()
     sections: tuple[str, ...] = ()
+    refused_sections: tuple[FactOutcome, ...] = ()
     counts: Mapping[str, int] = field(default_factory=dict)
 
 

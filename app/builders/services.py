@@ -305,7 +305,10 @@ SERVICES: Final[Mapping[type[Any], Builder]] = MappingProxyType(
         GraphMergeService: lambda _, at: GraphMergeService(at.work, at.now),
         ProfileService: lambda _, at: ProfileService(at.work, auto_create=at.settings.auto_create),
         MemoryDocumentService: lambda services, at: MemoryDocumentService(
-            at.work, services.get(SaveService), auto_create=at.settings.auto_create
+            at.work,
+            services.get(SaveService),
+            at.saving_rules.gate,
+            auto_create=at.settings.auto_create,
         ),
         FeedbackService: _feedback,
         StoreService: lambda _, at: StoreService(

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import structlog
@@ -12,6 +13,8 @@ from app.identity.tenants.access import Principal
 from app.identity.users.repository import UserRepository
 from app.identity.users.service import resolve_subject
 from app.language.text.normal_forms import normalise
+from app.language.text.offload import read_text
+from app.memory.memories.gate import Gate, Proposal
 from app.memory.memories.models import Memory
 from app.memory.memories.owner import ensure_owner, user_owner
 from app.memory.memories.save_service import SaveService, check_owner
@@ -39,8 +42,9 @@ REASON = "memory document imported"
 
 
 class MemoryDocumentService:
-    def __init__(self, work: Work, saving: SaveService, *, auto_create: bool) -> None:
+    def __init__(self, work: Work, saving: SaveService, gate: Gate, *, auto_create: bool) -> None:
         self._work = work
+        self._gate = gate
         self._saving = saving
         self._auto_create = auto_create
 
@@ -73,7 +77,7 @@ class MemoryDocumentService:
         *,
         key: IdempotencyKey | None = None,
     ) -> DocumentImported:
-        """Remember the facts of a document, each through the gate, and write its sections.
+        """Remember the facts of a document and write its sections, each through the gate.
 
         Short and unsure facts are kept, with the confidence that they have; secrets, injections and
         what is too long are refused. A fact that was imported before is not imported again,
@@ -99,31 +103,41 @@ class MemoryDocumentService:
             profiles = ProfileRepository(db, principal.access)
             known = await profiles.imported(user_id, {fact.id for fact in body.facts})
         fresh = [fact for fact in body.facts if fact.id not in known]
-        bodies = [
-            MemoryCreate(
-                user_id=user_id,
-                agent_id=agent_id,
-                scope="user",
-                infer=False,
-                on_duplicate="return",
-                **memory_fields(fact),
-            )
-            for fact in fresh
-        ]
+        bodies = [_saving_of(fact, user_id, agent_id) for fact in fresh]
+        changes = section_changes(body)
+        size = sum(len(str(change.value)) for change in changes)
+        kept, refused = await read_text(size, self._passed, changes)
         answers: list[DocumentImported] = []
 
         async def also(db: AsyncSession, outcomes: Sequence[Outcome]) -> None:
             async with answering(db, key) as unit:
                 if user is None and not query.dry_run:
                     await ensure_owner(db, principal, owner, create=self._auto_create)
-                sections = await self._write(db, principal, user_id, section_changes(body), query)
+                sections = await self._write(db, principal, user_id, kept, query)
                 outcomes_by_id = dict(zip((fact.id for fact in fresh), outcomes, strict=True))
-                answer = _answer(body.facts, outcomes_by_id, known, sections, dry_run=query.dry_run)
-                answers.append(unit.answer(answer, user_id=user_id))
+                answer = _answer(body.facts, outcomes_by_id, known, dry_run=query.dry_run)
+                told = answer.model_copy(update={"sections": sections, "refused_sections": refused})
+                answers.append(unit.answer(told, user_id=user_id))
 
         await self._saving.add_imported(principal, bodies, also, dry_run=query.dry_run)
         log.info("document_imported", dry_run=query.dry_run, **answers[-1].counts)
         return answers[-1]
+
+    def _passed(
+        self, changes: Sequence[ValueChange]
+    ) -> tuple[list[ValueChange], list[FactOutcome]]:
+        """The sections that may be kept, with what is to be redacted redacted; and the others."""
+        kept, refused = [], []
+        for change in changes:
+            text = self._gate.redacted(Proposal(str(change.value))).content
+            reasons = self._gate.check_kept(text, extracted=False)
+            if reasons:
+                told = [Reason.model_validate(asdict(reason)) for reason in reasons]
+                name = change.slot.partition(".")[2]
+                refused.append(FactOutcome(id=name, event="REJECT", memory_id=None, reasons=told))
+            else:
+                kept.append(replace(change, value=text))
+        return kept, refused
 
     async def _write(
         self,
@@ -147,11 +161,21 @@ class MemoryDocumentService:
         return names
 
 
+def _saving_of(fact: DocumentFact, user_id: str, agent_id: str | None) -> MemoryCreate:
+    return MemoryCreate(
+        user_id=user_id,
+        agent_id=agent_id,
+        scope="user",
+        infer=False,
+        on_duplicate="return",
+        **memory_fields(fact),
+    )
+
+
 def _answer(
     facts: Sequence[DocumentFact],
     saved: Mapping[str, Outcome],
     known: Mapping[str, Memory],
-    sections: Sequence[str],
     *,
     dry_run: bool,
 ) -> DocumentImported:
@@ -162,7 +186,8 @@ def _answer(
     return DocumentImported(
         dry_run=dry_run,
         facts=outcomes,
-        sections=list(sections),
+        sections=[],
+        refused_sections=[],
         counts=dict(sorted(Counter(outcome.event for outcome in outcomes).items())),
     )
 

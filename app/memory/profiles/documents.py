@@ -122,6 +122,9 @@ class DocumentImported(ReadSchema):
     dry_run: bool
     facts: list[FactOutcome] = Field(description="In the order of the document.")
     sections: list[str] = Field(description="Sections that were written, as the user's own.")
+    refused_sections: list[FactOutcome] = Field(
+        description="Sections that the gate refused, by name, and why; nothing of them is written."
+    )
     counts: dict[str, int] = Field(description="Facts by event.")
 
 

@@ -238,7 +238,7 @@ async def import_memory_document(
     service: DocumentsDep,
     key: IdempotencyKeyDep,
 ) -> DocumentImported:
-    """Import a memory document of DeerFlow's in one go, each fact through the gate.
+    """Import a memory document of DeerFlow's in one go, each fact and section through the gate.
 
     Short and unsure facts are kept, with `source: import` and their own confidence.
     A user who is not there yet is made, as by saving a memory.

@@ -2877,7 +2877,7 @@ export interface paths {
         put?: never;
         /**
          * Import Memory Document
-         * @description Import a memory document of DeerFlow's in one go, each fact through the gate.
+         * @description Import a memory document of DeerFlow's in one go, each fact and section through the gate.
          *
          *     Short and unsure facts are kept, with `source: import` and their own confidence.
          *     A user who is not there yet is made, as by saving a memory.
@@ -5104,6 +5104,11 @@ export interface components {
              * @description In the order of the document.
              */
             facts: components["schemas"]["FactOutcome"][];
+            /**
+             * Refused Sections
+             * @description Sections that the gate refused, by name, and why; nothing of them is written.
+             */
+            refused_sections: components["schemas"]["FactOutcome"][];
             /**
              * Sections
              * @description Sections that were written, as the user's own.
