@@ -9,7 +9,6 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from math import isnan
 from typing import Any, Final
 
 import numpy as np
@@ -118,15 +117,16 @@ class RatedPieces:
                 self.messages[owner],
                 number,
                 score,
-                None if isnan(cosine) else cosine,
+                cosine if compared else None,
                 names,
                 added,
             )
-            for owner, number, score, cosine, added in zip(
+            for owner, number, score, cosine, compared, added in zip(
                 self.owner[chosen].tolist(),
                 self.numbers[chosen].tolist(),
                 scores.tolist(),
                 np.clip(self.similarity[chosen], 0.0, 1.0).tolist(),
+                (~np.isnan(self.similarity[chosen])).tolist(),
                 by_piece.tolist(),
                 strict=True,
             )
@@ -204,7 +204,7 @@ def _best(
         places = places[scores[places] >= floor]
     created = records["created"][places].astype(np.int64)
     ordered = places[np.lexsort((created, -scores[places]))].tolist()
-    return list(islice((place for place in ordered if ids[place] not in shown), most))
+    return [place for place in ordered if ids[place] not in shown][:most]
 
 
 def rated_pieces(
@@ -222,7 +222,7 @@ def rated_pieces(
     owner = np.repeat(np.arange(len(messages)), sizes)
     starts = np.cumsum(sizes) - sizes
     numbers = np.arange(len(owner)) - np.repeat(starts, sizes)
-    similarity, counts, lengths = _known(rated, messages, owner, records)
+    similarity, counts, lengths = _known(rated, messages, sizes > 1, owner, records)
     weights = _term_weights(rated.holders, len(rated.role), rated.asked)
     words = bm25(counts, lengths, weights, float(lengths.mean()))
     own = _mixed(words, similarity, rated.dense_share)
@@ -268,11 +268,11 @@ def ordered_by_pieces(rated: RatedMessages, best: Mapping[int, FoundPiece]) -> F
 def _known(
     rated: RatedMessages,
     messages: Sequence[FoundMessage],
+    several: npt.NDArray[np.bool_],
     owner: npt.NDArray[np.int64],
     records: Records,
 ) -> tuple[Floats, Floats, Floats]:
     """Cosine, frequencies of the query's terms (terms first), and length of each piece."""
-    several = np.array([len(message.ends) > 1 for message in messages])
     within = several[owner]
     rows = np.array([message.place for message in messages])[~several]
     features = rated.features

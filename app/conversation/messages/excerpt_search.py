@@ -9,7 +9,7 @@ from typing import Final
 
 import numpy as np
 
-from app.conversation.messages.capture import client_time, searched_text
+from app.conversation.messages.capture import CLIENT_TIME, client_time, searched_text
 from app.conversation.messages.excerpt_ranking import (
     RatedMessages,
     RatedPieces,
@@ -195,7 +195,9 @@ async def compared(
 
 
 def _message(row: Row, place: int, tags: Sequence[str]) -> FoundMessage:
-    asked = row["request"]
+    asked, metadata = row["request"], row["metadata"]
+    # The day that the speaker called it; most say none.
+    told = client_time(metadata) if CLIENT_TIME in metadata else None
     return FoundMessage(
         place=place,
         message_id=row["message_id"],
@@ -204,8 +206,7 @@ def _message(row: Row, place: int, tags: Sequence[str]) -> FoundMessage:
         name=row["name"],
         sequence_no=row["sequence_no"],
         session_messages=row["session_messages"],
-        # The day that the speaker called it.
-        said_at=client_time(row["metadata"]) or row["said_at"],
+        said_at=told or row["said_at"],
         read=partial(_said, row["content"], row["content_parts"], tags),
         ends=row["piece_ends"] if row["records"] else [INDEXED_LENGTH],
         read_request=None if asked is None else partial(_said, asked, row["request_parts"], tags),

@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 
 from app.language.text.pieces import ELLIPSIS
 
@@ -35,11 +34,15 @@ class FoundMessage:
     ends: Sequence[int]
     read_request: Callable[[], str] | None
     wish: bool
+    _text: str | None = field(default=None, init=False)
 
-    @cached_property
+    @property
     def text(self) -> str:
         """What is searched of it."""
-        return self.read()
+        # A cached property takes a lock, which costs as much as reading.
+        if self._text is None:
+            self._text = self.read()
+        return self._text
 
     def piece(self, number: int) -> str:
         """The words of one piece."""

@@ -142,9 +142,10 @@ class EstimatedTokens:
 
     def count(self, text: str) -> int:
         """As the port says; reading 100,000 characters takes some 10 ms."""
-        if len(text) > REMEMBERED_LENGTH:
+        length = len(text)
+        if length > REMEMBERED_LENGTH:
             return self._estimated(text)
-        key = hash(text), len(text)
+        key = hash(text), length
         known = self._known.get(key)
         if known is None:
             known = self._estimated(text)

@@ -237,6 +237,9 @@ async def by_reranker(
 def newer_first(found: Sequence[Found]) -> list[Found]:
     """The hits in their order, but each behind those that contradict it and were said later."""
     waiting = {one.ranked.memory_id: one for one in found}
+    if not [one for one in waiting.values() if one.row["newer_conflicts"]]:
+        # Nearly every search.
+        return list(waiting.values())
     placed: list[Found] = []
 
     def place(memory_id: str) -> None:
@@ -253,7 +256,10 @@ def newer_first(found: Sequence[Found]) -> list[Found]:
 
 def ended_last(found: Sequence[Found]) -> list[Found]:
     """The hits in their order, those that have ended behind the others."""
-    return sorted(found, key=lambda one: one.row.get(VALIDITY) == "ended")
+    ended = [one for one in found if one.row.get(VALIDITY) == "ended"]
+    if not ended:
+        return list(found)
+    return [*(one for one in found if one.row.get(VALIDITY) != "ended"), *ended]
 
 
 def any_fitting(found: Iterable[RankedMemory], threshold: float | None) -> bool:

@@ -65,6 +65,19 @@ class ChosenExcerpts:
     """Whether it holds as many messages as it may."""
 
 
+@dataclass(slots=True)
+class _Lines:
+    """What was written of a message, with its tokens: its heading, and its lines by the pieces in
+    them and by whether what was asked before stands in them.
+    """
+
+    head: str
+    head_tokens: int
+    written: dict[tuple[tuple[int, ...], bool], tuple[str, int]] = field(default_factory=dict)
+    begun: str = ""
+    """How a line begins with what was asked; empty until one does."""
+
+
 class ExcerptLines:
     """The lines of what was found, each written and counted once, whatever the budgets tried."""
 
@@ -74,10 +87,8 @@ class ExcerptLines:
         self._session_id = session_id
         self._counter = counter
         self._frame = counter.count(block_text(TAG, EXCERPTS, ()))
-        self._counts: dict[str, int] = {}
-        self._heads: dict[tuple[str, date], str] = {}
-        self._begun: dict[str, str] = {}
-        self._lines: dict[tuple[str, tuple[int, ...], bool], tuple[str, int]] = {}
+        self._heads: dict[tuple[str, date], tuple[str, int]] = {}
+        self._lines: dict[str, _Lines] = {}
         self._messages = len({piece.message.message_id for piece in found.pieces})
 
     def chosen(self, budget: int, limit: int) -> ChosenExcerpts:
@@ -101,16 +112,16 @@ class ExcerptLines:
             known = shown.get(message.message_id)
             if known is None and len(shown) == limit:
                 continue
-            head = self._head(message)
+            lines = self._lines.get(message.message_id) or self._new_lines(message)
             numbers: tuple[int, ...] = (piece.number,)
             if known is not None:
                 numbers = tuple(sorted({*known.numbers, piece.number}))
             session_id, number = message.session_id, message.sequence_no
             _, tokens = self._line(message, numbers, alone=(session_id, number - 1) not in places)
             cost = tokens - (known.tokens if known else 0)
-            cost += 0 if head in heads else self._count(head)
+            cost += 0 if lines.head in heads else lines.head_tokens
             reply = places.get((session_id, number + 1))
-            saved = self._saved(reply)
+            saved = 0 if reply is None else self._saved(reply)
             if cost - saved > left:
                 misses += 1
                 if misses == MISSES:
@@ -118,7 +129,7 @@ class ExcerptLines:
                 continue
             misses = 0
             left -= cost - saved
-            heads.add(head)
+            heads.add(lines.head)
             if reply is not None:
                 reply.tokens -= saved
             if known is None:
@@ -128,10 +139,8 @@ class ExcerptLines:
         dropped = self._messages - len(shown)
         return self._laid_out(list(shown.values()), dropped, limited=len(shown) == limit)
 
-    def _saved(self, reply: ShownExcerpt | None) -> int:
+    def _saved(self, reply: ShownExcerpt) -> int:
         """Tokens that a reply no longer takes where what it was asked has a line."""
-        if reply is None:
-            return 0
         return reply.tokens - self._line(reply.message, reply.numbers, alone=False)[1]
 
     def _laid_out(
@@ -154,10 +163,10 @@ class ExcerptLines:
         tokens, last = self._frame, ""
         for each in shown:
             message = each.message
-            head = self._head(message)
-            if head != last:
-                lines.append(head)
-                tokens, last = tokens + self._count(head), head
+            known = self._lines[message.message_id]
+            if known.head != last:
+                lines.append(known.head)
+                tokens, last = tokens + known.head_tokens, known.head
             alone = (message.session_id, message.sequence_no - 1) not in places
             line, each.tokens = self._line(message, each.numbers, alone=alone)
             lines.append(line)
@@ -165,12 +174,14 @@ class ExcerptLines:
         section = Section(block_text(TAG, EXCERPTS, lines), tokens, [each.tokens for each in shown])
         return ChosenExcerpts(section, shown, dropped, limited)
 
-    def _head(self, message: FoundMessage) -> str:
+    def _new_lines(self, message: FoundMessage) -> _Lines:
         key = message.session_id, message.said_at.date()
-        known = self._heads.get(key)
-        if known is None:
-            known = self._heads[key] = self._new_head(message)
-        return known
+        head = self._heads.get(key)
+        if head is None:
+            line = self._new_head(message)
+            head = self._heads[key] = line, self._counter.count(f"{line}\n")
+        lines = self._lines[message.message_id] = _Lines(*head)
+        return lines
 
     def _new_head(self, message: FoundMessage) -> str:
         day = written_day(message.said_at)
@@ -186,30 +197,22 @@ class ExcerptLines:
         """The line of these pieces and its tokens; with what was asked before where they are
         `alone`, without a line of that.
         """
-        alone = alone and message.read_request is not None
-        key = message.message_id, numbers, alone
-        known = self._lines.get(key)
+        lines = self._lines[message.message_id]
+        key = numbers, alone and message.read_request is not None
+        known = lines.written.get(key)
         if known is None:
-            begin = self._begin(message) if alone else _who(message)
-            line = f"{begin}: {_shown(message, numbers)}"
-            known = self._lines[key] = line, self._count(line)
+            if key[1] and not lines.begun:
+                lines.begun = _begin(message)
+            line = f"{lines.begun if key[1] else _who(message)}: {_shown(message, numbers)}"
+            known = lines.written[key] = line, self._counter.count(f"{line}\n")
         return known
 
-    def _begin(self, message: FoundMessage) -> str:
-        known = self._begun.get(message.message_id)
-        if known is None:
-            request = message.read_request() if message.read_request else ""
-            known = _who(message)
-            if request:
-                known = f'{known}, replying to "{escape_line(_cut(request))}"'
-            self._begun[message.message_id] = known
-        return known
 
-    def _count(self, line: str) -> int:
-        known = self._counts.get(line)
-        if known is None:
-            known = self._counts[line] = self._counter.count(f"{line}\n")
-        return known
+def _begin(message: FoundMessage) -> str:
+    request = message.read_request() if message.read_request else ""
+    return (
+        f'{_who(message)}, replying to "{escape_line(_cut(request))}"' if request else _who(message)
+    )
 
 
 def _who(message: FoundMessage) -> str:
@@ -222,7 +225,11 @@ def _shown(message: FoundMessage, numbers: Sequence[int]) -> str:
 
     Every line but the first is indented, so that none can look like another message or a heading.
     """
-    lines = [line.rstrip() for line in escape_lines(message.shown(numbers).strip())]
+    lines = escape_lines(message.shown(numbers).strip())
+    if len(lines) == 1:
+        # What was stripped begins and ends with no space.
+        return lines[0]
+    lines = [line.rstrip() for line in lines]
     return f"\n{INDENT}".join([line for line in lines if line])
 
 
