@@ -180,7 +180,8 @@ def turn_complete(messages: Sequence[Said]) -> bool:
 
 def is_hidden(message: Said) -> bool:
     """Whether its metadata says that it was put there and not said."""
-    return any(message.metadata.get(flag) for flag in HIDDEN_FLAGS)
+    metadata = message.metadata
+    return bool(metadata) and any(metadata.get(flag) for flag in HIDDEN_FLAGS)
 
 
 def said_text(content: object, parts: Sequence[object] | None = None) -> str:

@@ -72,7 +72,8 @@ class MessageCreate(Schema):
         default=None, description="The call that a tool message answers."
     )
     name: ShortText | None = None
-    metadata: Metadata = {}
+    # Made anew: a default that is given would be copied deeply for each message.
+    metadata: Metadata = Field(default_factory=dict, json_schema_extra={"default": {}})
     parent_message_id: Id | None = Field(
         default=None,
         description="Where a branch begins; the message before it in the session when left "

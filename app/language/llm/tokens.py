@@ -161,8 +161,8 @@ class EstimatedTokens:
         total = _PUNCTUATION_RUN * len(_PUNCTUATION.findall(text)) + len(_INDENT.findall(text))
         for length, words in Counter(map(len, _WORD.findall(text))).items():
             total += words * _word(length)
-        heavy = Counter(_HEAVY.findall(text))
-        total += sum(times * _weight(character) for character, times in heavy.items())
+        if heavy := _HEAVY.findall(text):
+            total += sum(times * _weight(each) for each, times in Counter(heavy).items())
         return max(1, math.ceil(total))
 
     def count_many(self, texts: Sequence[str]) -> list[int]:

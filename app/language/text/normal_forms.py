@@ -98,4 +98,4 @@ def fold_lines(text: str) -> str:
     if not text.isascii():
         text = "".join(char for char in text if category(char) != "Cf")
         text = simplify(text.replace("’", "'").replace("‘", "'"))
-    return "\n".join(normalise(line) for line in text.splitlines())
+    return "\n".join([normalise(line) for line in text.splitlines()])

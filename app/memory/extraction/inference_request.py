@@ -136,7 +136,7 @@ def refuse_unusable(body: MemoryCreate, now: datetime) -> None:
     given = [name for name in OF_ONE_STATEMENT if body.infer and name in body.model_fields_set]
     if given:
         raise NotInferredError(given)
-    for place, message in enumerate(body.batch):
+    for place, message in enumerate(body.given_messages):
         if message.said_at is not None and not could_be_said(message.said_at, now):
             listed = [place] if isinstance(body.messages, list) else []
             raise ImpossibleTimeError("messages", *listed, "said_at")

@@ -6,7 +6,7 @@ there, replace it, or allow both.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 from app.language.text.distinctions import Wording
@@ -44,9 +44,13 @@ class DuplicateCheck:
         self._memories = memories
         self._on_duplicate = on_duplicate
         self._threshold = threshold
-        self._read = cache(Wording)
         self.archived: list[MemoryChange] = []
         """What `decide` archived on the way: for the history, with the reason EXPIRED."""
+
+    @cached_property
+    def _read(self) -> Callable[[str], Wording]:
+        """Remembers how statements are worded; most requests compare none."""
+        return cache(Wording)
 
     def floors(self, batch: Sequence[SaveCandidate]) -> list[float]:
         """The similarity that nominates for each candidate; none where nothing is compared."""

@@ -9,6 +9,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime
+from functools import cache
 from typing import Any, Final, Literal
 
 from pydantic import JsonValue
@@ -108,9 +109,8 @@ class Gate:
             },
         )
 
-    def _kinds(self, action: Action) -> list[Kind]:
-        actions: dict[Kind, Action] = {"secret": self.secrets, "identifier": self.identifiers}
-        return [kind for kind, wanted in actions.items() if wanted == action]
+    def _kinds(self, action: Action) -> Sequence[Kind]:
+        return _kinds(action, self.secrets, self.identifiers)
 
     def check(self, proposal: Proposal, *, scan: Scan = find_sensitive) -> list[GateReason]:
         """Return every broken rule, in the same order each time; nothing when all hold.
@@ -208,6 +208,12 @@ class Gate:
         )
 
 
+@cache
+def _kinds(action: Action, secrets: Action, identifiers: Action) -> Sequence[Kind]:
+    actions: dict[Kind, Action] = {"secret": secrets, "identifier": identifiers}
+    return [kind for kind, wanted in actions.items() if wanted == action]
+
+
 _SENTENCE_END = lazy_pattern(r"(?<=[。！？])|(?<=[.!?]\s)|(?<=\n)")
 
 
@@ -229,6 +235,8 @@ def _sensitive(proposal: Proposal, kinds: Collection[Kind], scan: Scan) -> GateR
         "source_error": scan(proposal.source_error or ""),
         "metadata": find_sensitive_in(dict(proposal.metadata)),
     }
+    if not any(everywhere.values()):
+        return None
     found = {
         name: [finding for finding in findings if finding.kind in kinds]
         for name, findings in everywhere.items()

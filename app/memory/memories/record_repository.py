@@ -42,8 +42,9 @@ NOT_IN_HISTORY = (
     "tenant_id", "content_hash", "embedding", "code", "use_count", "last_used_at", *INDEX_COLUMNS,
 )  # fmt: skip
 
+# Texts of SQLAlchemy's own look through their class whenever they are written as JSON.
 KEPT: Final = tuple(
-    column.name for column in Memory.__table__.columns if column.name not in NOT_IN_HISTORY
+    str(column.name) for column in Memory.__table__.columns if column.name not in NOT_IN_HISTORY
 )
 """Columns that the history keeps of a memory."""
 

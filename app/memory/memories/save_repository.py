@@ -37,6 +37,8 @@ _BUCKET = """memories.tenant_id = $1 AND memories.status = 'active'
 
 # The user and the agent are locked as the foreign keys would do it later: jobs are ordered in
 # the same statement as the rows are written, and an erasure locks the user before the jobs.
+# A bucket is read once for all texts: OFFSET keeps PostgreSQL from reading it once for each, or
+# from putting it aside.
 _READ = """
 WITH person AS (
     SELECT users.agent_id, users.status FROM users
@@ -58,15 +60,15 @@ WITH person AS (
     FROM unnest(CAST($9 AS vector[]), CAST($10 AS float8[])) WITH ORDINALITY
         AS given(vector, floor, place)
 ), near AS (
-    SELECT asked.place, nearest.memory_id, nearest.content, nearest.similarity
-    FROM asked CROSS JOIN LATERAL (
-        SELECT memories.memory_id, memories.content,
-            -(memories.embedding <#> asked.vector) AS similarity
-        FROM memories
+    SELECT place, memory_id, content, similarity FROM (
+        SELECT nearby.place, memories.memory_id, memories.content, nearby.similarity,
+            row_number() OVER (PARTITION BY place ORDER BY similarity DESC) AS rank
+        FROM memories CROSS JOIN LATERAL (
+            SELECT asked.place, -(memories.embedding <#> asked.vector) AS similarity
+            FROM asked WHERE -(memories.embedding <#> asked.vector) >= asked.floor OFFSET 0
+        ) AS nearby
         WHERE {bucket} AND {counts_now} AND ({visible}) AND memories.embedding_model = $11
-        ORDER BY similarity DESC LIMIT $12
-    ) AS nearest
-    WHERE nearest.similarity >= asked.floor
+    ) AS ranked WHERE rank <= $12
 )
 SELECT now() AS now,
     (CAST($6 AS text) IS NULL OR EXISTS (SELECT 1 FROM person WHERE status <> 0))

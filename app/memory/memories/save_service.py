@@ -8,6 +8,7 @@ a lock, and two saves of one text end as one memory.
 from collections import Counter
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import structlog
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -329,15 +330,19 @@ def _raise_refusal(candidate: SaveCandidate, outcome: Outcome) -> None:
     )
 
 
+def _counted(candidate: SaveCandidate) -> Sequence[str]:
+    """What counts of the decision about a statement."""
+    if candidate.event == "NONE":
+        return ("duplicate",) * (len(candidate.reasons) or 1)
+    if candidate.event == "SKIP":
+        return ()
+    return [reason.code for reason in candidate.reasons] or ("accepted",)
+
+
 def _count(batch: list[SaveCandidate]) -> None:
     # Counted here first: a labelled counter takes its time for each.
-    events = Counter(candidate.event or "ADD" for candidate in batch)
-    decisions: Counter[str] = Counter()
-    for candidate in batch:
-        if candidate.event == "NONE":
-            decisions["duplicate"] += len(candidate.reasons) or 1
-        elif candidate.event != "SKIP":
-            decisions.update([reason.code for reason in candidate.reasons] or ("accepted",))
+    events = Counter([candidate.event or "ADD" for candidate in batch])
+    decisions = Counter(chain.from_iterable(map(_counted, batch)))
     for event, count in events.items():
         MEMORY_EVENTS.labels(event).inc(count)
     for code, count in decisions.items():

@@ -141,7 +141,7 @@ class SaidMessage(Schema):
         "in that zone; with `infer`, `metadata.client_time` where left out. Not before 1900, and "
         "not later than a day from now.",
     )
-    _left_out: tuple[str, ...] = PrivateAttr(default=())
+    _left_out: tuple[str, ...] = PrivateAttr()  # A default is copied for each message.
 
     @model_validator(mode="wrap")
     @classmethod
@@ -151,11 +151,6 @@ class SaidMessage(Schema):
         if isinstance(content, list):
             message._left_out = tuple(placeholders(content))  # noqa: SLF001 (its own)
         return message
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """Names of parts of its content that are no text, and are not remembered."""
-        return self._left_out
 
 
 class MemoryCreate(Aliases):
@@ -213,7 +208,7 @@ class MemoryCreate(Aliases):
     def _agree(self) -> Self:
         if self.source_error is not None and self.memory_type != "correction":
             raise ValueError("source_error goes with memory_type correction only")
-        given = () if isinstance(self.messages, str) else (said.metadata for said in self.batch)
+        given = (said.metadata for said in self.given_messages)
         if any(data and metadata_size(self.metadata | data) > METADATA_BYTES for data in given):
             raise ValueError("metadata of the request and of a message together are too large")
         if self.valid_from and self.valid_to and self.valid_from >= self.valid_to:
@@ -228,6 +223,11 @@ class MemoryCreate(Aliases):
         return self.messages if isinstance(self.messages, list) else [self.messages]
 
     @property
+    def given_messages(self) -> list[SaidMessage]:
+        """As `batch`, but nothing for a text, which has neither a time nor parts."""
+        return [] if isinstance(self.messages, str) else self.batch
+
+    @property
     def part_warnings(self) -> list[RequestWarning]:
         """A warning for each message of which parts are left out."""
         listed = isinstance(self.messages, list)
@@ -237,8 +237,8 @@ class MemoryCreate(Aliases):
                 location=["body", "messages", *([str(place)] if listed else []), "content"],
                 detail=f"Only text is remembered, so that these are not: {', '.join(left)}.",
             )
-            for place, message in enumerate(self.batch)
-            if (left := message.left_out)
+            for place, message in enumerate(self.given_messages)
+            if (left := (message.__pydantic_private__ or {}).get("_left_out"))
         ]
 
 

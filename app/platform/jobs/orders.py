@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from app.platform.observability.spans import carried
 
@@ -61,13 +61,14 @@ class Order:
         """
         if self.delay <= timedelta(0) or self.postpone_only:
             raise ValueError("an order that somebody waits for is sent alone")
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        values.pop("postpone_only")
-        return values | {
+        return {name: getattr(self, name) for name in _COLUMNS} | {
             "job_id": job_id,
             "signals": sorted(self.signals),
             "payload": {**self.payload, **carried()},
         }
+
+
+_COLUMNS: Final = tuple(each.name for each in fields(Order) if each.name != "postpone_only")
 
 
 @dataclass(frozen=True, slots=True)
