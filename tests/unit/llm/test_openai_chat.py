@@ -405,8 +405,9 @@ class TestFailure:
 
         error = await failure(chat)
 
+        # From the date of the answer, which a server that is busy writes late.
         assert error.retry_after is not None
-        assert timedelta(0) < error.retry_after <= timedelta(seconds=301)
+        assert timedelta(0) < error.retry_after <= timedelta(seconds=300 + PATIENCE)
 
     async def test_of_time_is_a_timeout(self, server: OpenAIServer):
         server.chat.script(slowly(1.0, GOOD))
