@@ -5,7 +5,7 @@ import re
 import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
-from playwright.async_api import Browser, Locator, Page, expect
+from playwright.async_api import Browser, BrowserContext, Locator, Page, expect
 
 from app.runtime import Runtime
 from tests.support.api import execute, ok
@@ -140,8 +140,9 @@ async def test_list_is_filtered_by_kind_status_and_user(
 
 
 async def test_page_updates_itself_while_seen_and_not_paused(
-    page: Page, runtime: Runtime, acme: Caller
+    context: BrowserContext, runtime: Runtime, acme: Caller
 ) -> None:
+    page = await context.new_page()
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     await page.clock.install()

@@ -5,7 +5,7 @@ from contextlib import AsyncExitStack
 
 import pytest
 from httpx import AsyncClient
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from app.runtime import Runtime
 from tests.support.api import append, ok, problem, save
@@ -153,7 +153,10 @@ async def test_search_that_names_nobody_says_whom_it_searches(
     await expect(page.locator("main .note")).to_have_count(0)
 
 
-async def test_page_of_a_list_stands_in_the_address(page: Page, client: AsyncClient) -> None:
+async def test_page_of_a_list_stands_in_the_address(
+    context: BrowserContext, client: AsyncClient
+) -> None:
+    page = await context.new_page()
     for number in range(101):
         body = {"user_id": f"u{number:03}"}
         assert (await client.post("/users", json=body)).status_code == 201
@@ -175,7 +178,7 @@ async def test_page_of_a_list_stands_in_the_address(page: Page, client: AsyncCli
     await expect(page.get_by_text("Page 1")).to_be_visible()
     await expect(rows.first).to_have_text(first.replace("\t", ""))
 
-    another = await page.context.new_page()
+    another = await context.new_page()
     await another.goto(third)
     await expect(another.get_by_text("Page 3")).to_be_visible()
     await expect(another.locator("tbody tr")).to_have_count(1)

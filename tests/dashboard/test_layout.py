@@ -66,6 +66,7 @@ async def test_pasted_header_signs_in(
 
 
 async def test_signing_out_leaves_no_key(page: Page) -> None:
+    await open_page(page, "")
     await page.get_by_role("button", name="Sign out").click()
 
     await expect(page.get_by_role("button", name="Sign in")).to_be_visible()
@@ -73,6 +74,7 @@ async def test_signing_out_leaves_no_key(page: Page) -> None:
 
 
 async def test_keyboard_reaches_every_page(page: Page) -> None:
+    await open_page(page, "")
     await page.locator("body").press("Tab")
     await expect(page.get_by_text("Skip to the content")).to_be_focused()
     links = page.get_by_role("navigation").get_by_role("link")
@@ -93,6 +95,7 @@ async def test_unknown_page_is_named(page: Page) -> None:
 
 
 async def test_language_is_switched_and_kept(page: Page) -> None:
+    await open_page(page, "")
     await page.get_by_label("Language").select_option("zh")
 
     await expect(page.get_by_role("heading", level=1)).to_have_text("概览")
@@ -206,6 +209,7 @@ async def test_service_that_is_gone_is_said_and_asked_again(page: Page, watch: W
 async def test_page_that_does_not_come_says_whether_the_service_is_there(
     page: Page, watch: Watch
 ) -> None:
+    await open_page(page, "")
     watch.allow_failed_requests()
     await page.route("**/assets/people-*.js", lambda route: route.abort())
     await page.get_by_role("link", name="People", exact=True).click()
@@ -234,6 +238,7 @@ async def test_first_page_is_small(
         )
         await open_page(page, "")
         await expect(page.get_by_role("heading", level=1)).to_have_text("Overview")
+        assert await page.locator("link[rel=icon]").count() == 1
     watch.check()
     files = [find_built(name) for name in set(names)]
     assert None not in files

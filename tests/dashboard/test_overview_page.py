@@ -16,12 +16,6 @@ from tests.support.patience import PATIENCE
 from tests.support.tenants import Caller
 
 
-async def reopen(page: Page) -> None:
-    """Ask for everything anew: the fixture has opened this page already."""
-    await page.reload()
-    await settled(page)
-
-
 def figure(page: Page, name: str):
     return page.locator(".figures > div").filter(has_text=name).locator("dd")
 
@@ -65,7 +59,7 @@ async def test_figures_are_those_of_the_statistics(
     await search(client, "What is the weather on the moon?")
     await counted(client, 2)
 
-    await reopen(page)
+    await open_page(page, "")
 
     await expect(figure(page, "Memories")).to_have_text("2")
     effect = ok(await client.get("/stats/effect"))["totals"]["searches"]
@@ -112,7 +106,7 @@ async def test_money_is_shown_where_prices_are_known_and_else_said_to_be_unknown
         "output_tokens) VALUES ($1, current_date, 'extract', 'some-model', 3, 1, 1200, 34)",
         acme.tenant_id,
     )
-    await reopen(page)
+    await open_page(page, "")
 
     models = page.get_by_role("region", name="Models")
     await expect(models).to_contain_text("3 calls, of which 1 failed; 1,234 tokens")
@@ -135,7 +129,7 @@ async def test_costs_of_today_stand_beside_those_of_the_period(page: Page) -> No
         await route.fulfill(response=got, json=body)
 
     await page.route("**/v1/usage*", answer)
-    await reopen(page)
+    await open_page(page, "")
 
     models = page.get_by_role("region", name="Models")
     await expect(models).to_contain_text("Cost: 2.75")
@@ -151,7 +145,7 @@ async def test_only_figures_whose_list_has_as_many_lead_there(
     dead = await owe(runtime, acme, "dead", user_id="ana")
     await become(dsn, dead, "dead", attempts=8)
     await owe(runtime, acme, "deferred", user_id="ana")
-    await reopen(page)
+    await open_page(page, "")
 
     await expect(figure(page, "Refused")).to_have_text("1")
     await expect(page.locator(".figures").get_by_role("link")).to_have_count(1)
@@ -173,7 +167,7 @@ async def test_refused_part_hides_no_other(page: Page, client: AsyncClient, watc
             json={"code": "overloaded", "title": "Busy", "detail": "Later.", "request_id": "req_1"},
         ),
     )
-    await reopen(page)
+    await open_page(page, "")
 
     await expect(page.get_by_role("alert")).to_contain_text("req_1")
     await expect(figure(page, "Memories")).to_have_text("1")
@@ -181,7 +175,7 @@ async def test_refused_part_hides_no_other(page: Page, client: AsyncClient, watc
 
 async def test_page_is_in_chinese_too(page: Page, client: AsyncClient) -> None:
     await save(client, "我每天早上喝绿茶。")
-    await reopen(page)
+    await open_page(page, "")
     await page.get_by_label("Language").select_option("zh")
 
     await expect(page.get_by_role("heading", level=1)).to_have_text("概览")
@@ -209,7 +203,7 @@ async def test_legend_of_a_chart_is_plain_until_a_day_is_pointed_at(
 ) -> None:
     await search(client, "tea")
     await counted(client, 1)
-    await reopen(page)
+    await open_page(page, "")
     chart = page.locator(".chart").first
     names, values = chart.locator("tr.u-series th"), chart.locator("td.u-value")
     borders = "cells => cells.map((cell) => getComputedStyle(cell).borderBottomWidth)"
@@ -239,8 +233,7 @@ async def test_lag_is_an_estimate_and_beyond_a_day_only_a_least(
         await route.fulfill(response=got, json=body)
 
     await page.route("**/v1/stats/extraction*", answer)
-    await page.reload()
-    await settled(page)
+    await open_page(page, "")
 
     name = page.get_by_text("Extraction lag, p95", exact=True)
     figure = page.locator("dl.figures > div").filter(has=name).locator("dd")

@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
-from playwright.async_api import Browser, Page, expect
+from playwright.async_api import Browser, BrowserContext, Page, expect
 
 from app.runtime import Runtime
 from tests.support.api import execute, ok, problem
@@ -28,6 +28,16 @@ async def hooked(dsn: str) -> AsyncIterator[FastAPI]:
 async def address(hooked: FastAPI) -> AsyncIterator[str]:
     async with listening(hooked) as port:
         yield f"http://127.0.0.1:{port}"
+
+
+@pytest.fixture
+def watch(address: str) -> Watch:
+    return Watch(address)
+
+
+@pytest.fixture
+async def page(context: BrowserContext) -> Page:
+    return await context.new_page()
 
 
 @pytest.fixture

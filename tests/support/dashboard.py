@@ -62,6 +62,11 @@ class Watch:
         """Let requests get no answer from now on."""
         self._refusals.add("net::")
 
+    def begin_anew(self) -> None:
+        """For another test: nothing was complained about, and every refusal counts."""
+        self._faults.clear()
+        self._refusals.clear()
+
     async def begin(self, context: BrowserContext) -> None:
         # The page's own policy does not bind what the browser's driver adds.
         await context.expose_function("kememViolation", self._violated)
@@ -83,12 +88,15 @@ class Watch:
     def _said(self, message: ConsoleMessage) -> None:
         if message.type not in {"error", "warning"}:
             return
-        text = message.text
+        text, where = message.text, message.location.get("url", "")
+        if where.endswith("/favicon.ico"):
+            # Of what the service answers without a page: a page of the dashboard names its icon.
+            return
         if text.startswith("Failed to load resource") and any(
             refusal in text for refusal in self._refusals
         ):
             return
-        self._faults.append(f"{message.type}: {text} ({message.location.get('url', '')})")
+        self._faults.append(f"{message.type}: {text} ({where})")
 
     def check(self) -> None:
         """Fail if there was anything that a reader of the console would see."""
@@ -120,6 +128,24 @@ async def signed_in(context: BrowserContext, key: str) -> None:
         "if (location.protocol === 'http:' && !sessionStorage.getItem('tests.begun')) {"
         f" sessionStorage.setItem({kept}); sessionStorage.setItem('tests.begun', 'yes'); }}"
     )
+
+
+@asynccontextmanager
+async def as_new(tab: Page, key: str) -> AsyncIterator[None]:
+    """For the time of the block the tab is signed in, with nothing of who used it before."""
+    await tab.set_viewport_size({"width": 1280, "height": 720})
+    # Whatever the service answers has its storage.
+    await tab.goto("/livez")
+    await tab.evaluate(
+        "([place, key]) => { localStorage.clear(); sessionStorage.clear();"
+        " sessionStorage.setItem(place, key); }",
+        [_KEY_PLACE, key],
+    )
+    try:
+        yield
+    finally:
+        await tab.unroute_all(behavior="ignoreErrors")
+        await tab.goto("about:blank")
 
 
 async def open_page(page: Page, hash_: str) -> None:
