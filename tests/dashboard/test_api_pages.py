@@ -1,8 +1,14 @@
-"""The pages that show the published document, in a browser without the internet."""
+"""The pages that show the published document, in a browser without the internet.
 
+What they load and their policy, tests/http/test_document.py asks for without one.
+"""
+
+import pytest
 from playwright.async_api import Browser, expect
 
 from tests.support.dashboard import Watch, context_of
+
+pytestmark = pytest.mark.slow
 
 
 async def test_root_leads_to_the_page_that_tries_routes(
