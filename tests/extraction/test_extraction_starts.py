@@ -41,6 +41,58 @@ async def test_what_says_more_holds_for_as_long(
 
 
 @pytest.mark.parametrize(
+    ("told", "both"),
+    [
+        (
+            [
+                "I live in Berlin.",
+                "I work at Globex.",
+                "I live in Munich now.",
+                "I work at Acme now.",
+            ],
+            "I live in Munich and work at Acme.",
+        ),
+        (
+            ["我住在柏林。", "我就职于博世。", "我现在住在慕尼黑。", "我现在就职于西门子。"],
+            "我住在慕尼黑，就职于西门子。",
+        ),
+    ],
+)
+async def test_what_says_two_things_in_one_holds_since_the_later_began(
+    client: AsyncClient, told: list[str], both: str
+) -> None:
+    days = [f"2026-0{month}-02T10:00:00Z" for month in (1, 2, 3, 6)]
+    first = [await tell(client, said, day) for said, day in zip(told, days, strict=True)]
+
+    more = await tell(client, both, "2026-09-02T10:00:00Z")
+
+    assert [each["event"] for each in (*first, more)] == ["ADD", "ADD", *["SUPERSEDE"] * 3]
+    held = [
+        ok(await client.get(f"/memories/{each['memory']['memory_id']}")) for each in (*first, more)
+    ]
+    assert [(row["valid_from"], row["valid_to"]) for row in held] == [
+        (None, days[2]),
+        (None, days[3]),
+        (days[2], days[3]),
+        (days[3], days[3]),
+        (days[3], None),
+    ]
+
+
+async def test_where_one_start_is_unknown_it_holds_since_both_were_so(client: AsyncClient) -> None:
+    await tell(client, "I work at Globex.", "2026-01-02T10:00:00Z")
+    work = await tell(client, "I work at Acme now.", "2026-03-02T10:00:00Z")
+    home = await tell(client, "I live in Munich.", "2026-06-02T10:00:00Z")
+
+    both = await tell(client, "I live in Munich and work at Acme.", "2026-09-02T10:00:00Z")
+
+    assert both["memory"]["valid_from"] == "2026-06-02T10:00:00Z"
+    for each, since in ((work, "2026-03-02T10:00:00Z"), (home, None)):
+        row = ok(await client.get(f"/memories/{each['memory']['memory_id']}"))
+        assert (row["valid_from"], row["valid_to"]) == (since, both["memory"]["valid_from"])
+
+
+@pytest.mark.parametrize(
     ("first", "second"),
     [
         ("I live in Munich.", "I moved to Hamburg last week."),

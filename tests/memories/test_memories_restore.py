@@ -74,6 +74,22 @@ class TestRestore:
 
         assert {name: memory[name] for name in later} == dict.fromkeys(later)
 
+    async def test_restore_leaves_what_an_old_entry_does_not_know(
+        self, client: AsyncClient, acme: Caller, dsn: str, path: str
+    ) -> None:
+        """Old entries hold each null, so they are silent only on columns that came later."""
+        ok(await client.patch(path, json={"content": CAT, "attribute": "user.drink"}))
+        await execute(
+            dsn,
+            """UPDATE memory_history SET after = after || '{"external_id": null}' """
+            "WHERE tenant_id = $1 AND event = 'ADD'",
+            acme.tenant_id,
+        )
+
+        memory = ok(await restore(client, path, 0))["memory"]
+
+        assert (memory["content"], memory["attribute"]) == (TEA, "user.drink")
+
     async def test_restore_brings_back_every_field(self, client: AsyncClient) -> None:
         given = {
             "memory_type": "preference", "attribute": "user.drink", "confidence": 0.8125,

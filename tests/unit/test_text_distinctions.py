@@ -642,6 +642,11 @@ ROLES_CHANGED = [
         "I work at the office on Monday and from home on Friday",
     ),
     ("I drink tea before breakfast", "I drink breakfast before tea"),
+    ("I replaced butter with oil", "I replaced oil with butter"),
+    ("I swapped my bike with Tom", "I swapped Tom with my bike"),
+    ("I confuse Ana with Maria", "I confuse Maria with Ana"),
+    ("I put the milk in the tea", "I put the tea in the milk"),
+    ("我用油代替黄油", "我用黄油代替油"),
     (
         "I have a red car, a blue bike and a green hat",
         "I have a green car, a blue bike and a red hat",
@@ -670,6 +675,8 @@ def test_the_same_words_in_other_roles_are_told_apart(one: str, other: str) -> N
     ("one", "other"),
     [
         ("I like tea and coffee", "I like coffee and tea"),
+        ("I use dark mode in the editor", "I use the editor in dark mode"),
+        ("I drink coffee with milk", "I drink milk with coffee"),
         ("I like tea, coffee and milk", "I like milk, coffee and tea"),
         ("I have a cat, a dog and a fish", "I have a fish, a dog and a cat"),
         ("On Monday I swim", "I swim on Monday"),

@@ -95,6 +95,11 @@ NOT_NOW: Final = lazy_pattern(
     r"going to|gonna|about to|then|left|returned|as a (?:kid|child))\b|\bfrom\b.*\bto\b.*[0-9]",
     re.IGNORECASE,
 )
+FOR_SO_LONG: Final = lazy_pattern(
+    rf"\bfor (?:about |only |just )*(?:an?|the|[0-9]+|{_NUMBER}|several)(?: few| couple of)?[ -]"
+    rf"(?:\w+ )?(?:days?|weeks?|weekend|months?|{_SEASON}|semester|term|years?)\b(?! ago)",
+    re.IGNORECASE,
+)
 FOR_A_WHILE: Final = lazy_pattern(
     rf"\b(?:this|next) (?:week\w*|month|{_SEASON}|semester|year)\b"
     r"|(?:am|is|are|'m|'re|'s) (?:\w+ )?\w+ing\b.* for (?:an?|the|[0-9]+|\w+) (?:\w+ )?"
@@ -236,7 +241,7 @@ residence = {adv}(?:家?住在|住于|居住[在于]|定居[在于]?|现居住?�
 residence = {adv}住(?![院校了得过一在不宿酒宾]){place}{stay}
 residence = {adv}在{place}(?:居住|定居|住|生活|安家){stay}
 residence began = {adv}(?:全家|一家人?)?(?:从.{1,10}?)?(?:搬家?[到来去回]|移[居民]到?|迁到)了?
-    (?!新){place}{stay}
+    (?!新|[来去]了?$|[^，,]*(?:实习|{n}(?:个?星期|周|个月|天))){place}{stay}
 residence = 坐标[是在：:]?{place}
 residence = {of}?(?:现居地|居住地|住址|地址|住处)[是在为]{place}
 employer = {adv}(?:就职|任职|供职|效力|受雇)于{v}

@@ -147,7 +147,9 @@ def _is_passing(said: str, frame: Frame) -> bool:
     """Tell what was, or is only for a while."""
     if frames.NOT_NOW.search(said):
         return True
-    return not frame.began and frame.passes and frames.FOR_A_WHILE.search(said) is not None
+    if frame.began:
+        return frame.groups[0][1] == "residence" and frames.FOR_SO_LONG.search(said) is not None
+    return frame.passes and frames.FOR_A_WHILE.search(said) is not None
 
 
 def _written(value: str, text: str) -> str:

@@ -42,6 +42,17 @@ _BESIDES_GONE: Final = lazy_pattern(
     r"\b(?:to|for|because|so|since|when|after|before|and|but|last|yesterday|today|in|on)\b.*"
     r"|(?:[,;]|[来去]?[买换]).*"
 )
+# A machine that died may run again, and what was sold may have been bought back.
+_PERHAPS_BACK: Final = lazy_pattern(
+    r"\bdied\b|\b(?:but|again|back|though|although|however)\b|但|不过|可是|又|回来"
+)
+_ONE_THING: Final = lazy_pattern(
+    r"(?:i|we|the user|user)(?: (?:have|has|own|owns|have got|has got)|'ve got) "
+    r"(?!.*(?:,|\b(?:and|or|but|with)\b)).+"
+    r"|(?:my|our|the user's|user's) (?!.*(?:,|\b(?:and|or|but)\b))[\w' -]+? (?:is|are)\b.*"
+    r"|(?:我们?|用户)(?:家|还|现在)*[有养](?!.*[，、和跟与还]).+"
+    r"|(?:我们?|用户)的[^，、和跟与]{1,12}是[^，、和跟与]+"
+)
 RECENT: Final = timedelta(days=92)
 """So long what began is told as news: "I moved to Hamburg last month"."""
 
@@ -120,6 +131,21 @@ class Comparand:
         left = _BESIDES_GONE.sub("", self.form[found.end() :])
         return frozenset(Wording(f"{self.form[: found.start()]} {left}").content)
 
+    @property
+    def is_switch(self) -> bool:
+        """Whether it tells of one thing that took the place of another."""
+        return _SWITCHED.search(self.form) is not None
+
+    @property
+    def is_surely_gone(self) -> bool:
+        """Whether nothing in it tells that what is gone may have come back."""
+        return _PERHAPS_BACK.search(self.form) is None
+
+    @property
+    def is_of_one_thing(self) -> bool:
+        """Whether it says of one thing that it is there, and not what is thought of it."""
+        return _ONE_THING.fullmatch(self.form) is not None
+
     @cached_property
     def mode(self) -> tuple[bool, bool]:
         """Whether it says what is wished or may be, and whether it says what was."""
@@ -136,7 +162,13 @@ class Comparand:
         given = self.given.get(attribute or "")
         if given is None or not given.began or self.since is None or self.said is None:
             return False
-        return self.said - self.since <= RECENT
+        # What else is told may be for how long, what for, or that one came back.
+        return not given.rest and self.said - self.since <= RECENT
+
+    def tells_beginning(self, attribute: str | None) -> bool:
+        """Tell whether it says that a value began: no later than it was said, but not when."""
+        given = self.given.get(attribute or "")
+        return given is not None and given.began
 
     def counts_all_of(self, other: Self) -> bool:
         """Tell whether it states every number, date and time of another; a unit may be left out."""

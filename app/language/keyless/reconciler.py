@@ -23,7 +23,7 @@ from app.language.llm.reconciler import (
 )
 from app.language.text.distinctions import Difference, describes, differs
 from app.language.text.lazy_pattern import lazy_pattern
-from app.language.text.normal_forms import simplify
+from app.language.text.normal_forms import normalise, simplify
 
 NEAR: Final = 0.8
 """Cosine from which two statements that no guard parts say the same."""
@@ -122,7 +122,8 @@ def _relation(new: Comparand, old: Comparand) -> Relation | None:
         return None if _is_earlier(new, old) else Relation.REPLACES
     if new.gone and not old.gone and new.gone <= old.words and old.people <= new.people | new.gone:
         most = len(new.gone) * 2 >= len(old.words) and not _is_earlier(new, old)
-        return Relation.REPLACES if most else Relation.MAY_CONTRADICT
+        sure = most and new.is_surely_gone and (new.is_switch or old.is_of_one_thing)
+        return Relation.REPLACES if sure else Relation.MAY_CONTRADICT
     if new.noted is not None and new.noted == old.noted and not new.given and not old.given:
         return _by_words(new, old) or Relation.MAY_CONTRADICT
     return _by_words(new, old)
@@ -147,9 +148,16 @@ def _by_attribute(new: Comparand, old: Comparand, shared: Sequence[str]) -> Rela
             return Relation.REPEATS
         more = _covers(new, old) and not _is_earlier(new, old)
         return Relation.SAYS_MORE if more else None
-    changed = _CHANGED.search(new.form) or all(new.given[name].began for name in other)
-    several = _SEVERAL if changed else _SEVERAL | _CHANGEABLE
-    sure = several.isdisjoint(other)
+    around = new.form
+    for name in other:
+        around = around.replace(normalise(new.given[name].value), "")
+    several = _SEVERAL if _CHANGED.search(around) else _SEVERAL | _CHANGEABLE
+    # What else is told of a job or a move may be that it is one on the side, or for a while.
+    plain = not any(
+        new.given[name].rest and (new.given[name].began or name == "user.occupation")
+        for name in other
+    )
+    sure = plain and several.isdisjoint(other)
     lost = old.given.keys() - new.given.keys() or not new.has(old.given[other[0]].rest)
     if sure and not lost and not any(_is_earlier(new, old, name) for name in other):
         return Relation.REPLACES
@@ -192,8 +200,9 @@ def _is_earlier(new: Comparand, old: Comparand, attribute: str | None = None) ->
     held, holds = new.holds_at(attribute), old.holds_at(attribute)
     if held is None or holds is None or held >= holds:
         return False
-    # Of a move long ago nothing tells whether it came before the home that was told since.
-    return not new.is_news(attribute)
+    # Of a move long ago nothing tells whether it came before the home that was told since, nor of
+    # any move whether it came before another one.
+    return old.tells_beginning(attribute) or not new.is_news(attribute)
 
 
 def _by_words(new: Comparand, old: Comparand) -> Relation | None:

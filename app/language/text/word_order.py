@@ -24,7 +24,11 @@ _PREPOSITIONS: Final = frozenset(words.PREPOSITIONS.split("|"))
 _LEADS: Final = _PREPOSITIONS.union(words.PHRASE_STARTS.split("|"))
 _JOINING: Final = frozenset(("and", "or"))
 _EITHER_WAY: Final = frozenset(("in", "with"))
-"""What two parts may stand around in either order: "dark mode in the editor"."""
+_TAKEN: Final = frozenset(("lik", "use", "drink", "eat", "want"))
+"""What two parts may stand around in either order, and the verbs, as they are stored here, before
+such parts: who uses dark mode in the editor uses the editor in dark mode, but who replaces butter
+with oil does not replace oil with butter.
+"""
 _COMMA: Final = ","
 
 AS_WRITTEN: Final = _TURNED_AROUND | _MUTUAL | _LEADS
@@ -128,8 +132,10 @@ def _keeps_roles(said: list[str], ended: set[int], parts: _Exchange) -> bool:
     """
     between = said[parts.between : parts.second]
     listed = ended & set(range(parts.between - 1, parts.second - 1))
-    if not _MUTUAL.isdisjoint(between) or _EITHER_WAY.issuperset(between):
+    if not _MUTUAL.isdisjoint(between):
         return True
+    if _EITHER_WAY.issuperset(between):
+        return parts.first > 0 and said[parts.first - 1] in _TAKEN
     if listed or not _TURNED_AROUND.isdisjoint(between):
         first = parts.between - 1 in ended or between[0] in _JOINING
         last = parts.second - 1 in ended or between[-1] in _JOINING

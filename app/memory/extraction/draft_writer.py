@@ -116,14 +116,19 @@ class DraftWriter:
         return draft
 
     async def _with_start(self, draft: Draft) -> Draft:
-        """Since when what it repeats holds, where that is known of all it takes the place of."""
+        """Let what says more hold since the last of what it takes the place of began, or was said.
+
+        Each of those holds until then, and what they had ended stays as it is. Where no start is
+        known it has none, as any statement that names none: of an earlier day both are found then,
+        and nothing says that what was so before began today.
+        """
         if not draft.keeps_start or draft.proposed.begins is not None:
             return draft
         rows = [await self._target(memory_id) for memory_id in draft.target_ids]
-        starts = [row.valid_from for row in rows if row.valid_from is not None]
-        if not starts or len(starts) < len(rows):
+        if all(row.valid_from is None for row in rows):
             return draft
-        return replace(draft, proposed=replace(draft.proposed, valid_from=min(starts)))
+        last = max(row.valid_from or row.said_at or row.create_time for row in rows)
+        return replace(draft, proposed=replace(draft.proposed, valid_from=last))
 
     async def _merge(self, draft: Draft) -> Draft:
         """One memory for several: a new one, or the one of them that has its words already."""

@@ -62,7 +62,9 @@ def superseding_values(seen: Memory, body: MemorySupersede) -> dict[str, Any]:
 def restored_values(row: Memory, after: Mapping[str, Any]) -> dict[str, Any]:
     """The columns in which a memory differs from a snapshot of it, as they were."""
     columns = Memory.__table__.columns
-    was = {n: after.get(n) for n in RESTORED if n in after or columns[n].nullable}
+    # Entries that hold a null have every column there was then: one that came later stays as it is.
+    sparse = None not in after.values()
+    was = {n: after.get(n) for n in RESTORED if n in after or (sparse and columns[n].nullable)}
     if "metadata" in was:
         was["metadata_"] = was.pop("metadata")
     for name in RESTORED_TIMES:
@@ -242,7 +244,8 @@ async def supersede(
     """End a locked memory in favour of a newer one; it keeps its text.
 
     The old one holds until `at`, and the new one, whose `valid_from` it is, from then on: exactly
-    one of the two holds at any time; `end_predecessors` handles those before them. While `at` lies
+    one of the two holds at any time, unless nobody knows since when the new one holds, which says
+    the same and more; `end_predecessors` handles those before them. While `at` lies
     in the future the old one stays active, and ends automatically.
     """
     before = snapshot(old)

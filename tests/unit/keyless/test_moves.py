@@ -47,13 +47,66 @@ MOVED = [
     ("I moved to Hamburg last month.", "I live in Munich."),
     ("I started at Globex last month.", "I work at Acme."),
     ("I got a new job at Globex last week.", "I work at Acme."),
-    ("I started working as a teacher last month.", "I work as a nurse."),
+    ("I work as a teacher now.", "I work as a nurse."),
     ("我搬到汉堡了。", "我住在慕尼黑。"),
     ("我上周搬到汉堡了。", "我住在慕尼黑。"),
     ("我昨天搬到柏林了。", "我现在住在汉堡。"),
     ("我上个月入职了博世。", "我就职于西门子。"),
     ("我上个月转行当老师了。", "我是一名护士。"),
+    ("我现在是一名老师。", "我是一名护士。"),
+]
+
+NOT_FOR_GOOD = [
+    ("I moved to Hamburg two months ago, but I moved back last week.", "I live in Munich."),
+    ("I moved to Hamburg two months ago and moved back last week.", "I live in Munich."),
+    ("Last month I moved to Hamburg for a three-week internship.", "I live in Munich."),
+    ("I moved to Hamburg last month for a three-week internship.", "I live in Munich."),
+    ("I moved to Hamburg for three weeks last month.", "I live in Munich."),
+    ("我两个月前搬到汉堡了，上周又搬回来了。", "我住在慕尼黑。"),
+    ("我上个月搬到汉堡实习三周。", "我住在慕尼黑。"),
+    ("我上个月搬到汉堡住三周。", "我住在慕尼黑。"),
+]
+
+OF_UNKNOWN_ORDER = [
+    ("I moved to Hamburg two months ago.", "I just moved to Berlin."),
+    ("I started at Globex last month.", "I got a job at Acme."),
+    ("我两个月前搬到汉堡了。", "我刚搬到柏林。"),
+]
+
+ON_THE_SIDE = [
+    ("I started working as a volunteer firefighter last month.", "I work as a nurse."),
+    ("I started working as a freelance translator on the side last month.", "I work as a nurse."),
+    ("I started as captain of our football team last week.", "I work as a nurse."),
+    ("I started as captain of our new team.", "I work as a nurse."),
+    ("I started working as a teacher last month.", "I work as a nurse."),
+    ("I now work as a translator on the side.", "I work as a nurse."),
+    ("I started at Globex as a volunteer last month.", "I work at Acme."),
+    ("I started at Globex as a volunteer.", "I work at Acme."),
+    ("I started working at Globex on weekends last month.", "I work at Acme."),
+    ("我上个月开始当家长了。", "我是一名护士。"),
+    ("我上周开始当班长了。", "我是一名学生。"),
     ("我上个月开始当老师了。", "我是一名护士。"),
+]
+
+GONE = [
+    ("I sold my car last month.", "I have a car."),
+    ("I sold my car last month.", "My car is a Golf."),
+    ("My dog was put down last week.", "I have a dog."),
+    ("我把车卖了。", "我有车。"),
+]
+
+PERHAPS_NOT_GONE = [
+    ("My dog died last week.", "I have a dog and a cat."),
+    ("I sold my Golf last week.", "I have a Golf and a Vespa."),
+    ("I sold ice cream last summer.", "I like ice cream."),
+    ("My car died yesterday on the motorway.", "My car is a Golf."),
+    ("My laptop died today but I fixed it.", "My laptop is a ThinkPad."),
+    ("My phone died yesterday.", "My phone is an iPhone 12."),
+    ("I sold my car last week but bought it back.", "I have a car."),
+    ("I sold my guitar yesterday.", "I love my guitar."),
+    ("我上周把车卖了。", "我有车和船。"),
+    ("我昨天卖了吉他。", "我爱吉他。"),
+    ("我上周把车卖了，但又买回来了。", "我有车。"),
 ]
 
 LONG_AGO = [
@@ -104,6 +157,18 @@ def test_move_of_years_ago_is_no_news_and_stays_in_conflict(new: str, old: str) 
     decision = second(new, old, since=None)
 
     assert (decision.event, decision.conflicts) == ("ADD", ("mem_1",))
+
+
+@pytest.mark.parametrize(
+    ("new", "old"), [*NOT_FOR_GOOD, *OF_UNKNOWN_ORDER, *ON_THE_SIDE, *PERHAPS_NOT_GONE]
+)
+def test_what_may_be_for_a_while_or_on_the_side_ends_nothing(new: str, old: str) -> None:
+    assert second(new, old, since=None).event == "ADD"
+
+
+@pytest.mark.parametrize(("new", "old"), GONE)
+def test_what_is_gone_ends_that_it_is_there(new: str, old: str) -> None:
+    assert second(new, old, since=None).event == "SUPERSEDE"
 
 
 @pytest.mark.parametrize(("new", "old"), PAST)
