@@ -19,9 +19,12 @@ DO $$ BEGIN
     JOIN pg_index AS key ON key.indrelid = owned.oid AND key.indisprimary
     JOIN pg_attribute AS owner ON owner.attrelid = owned.oid AND owner.attnum = ANY (key.indkey)
     WHERE owned.relnamespace = CAST('public' AS regnamespace) AND owned.relkind = 'r'
+        AND pg_get_userbyid(owned.relowner) = current_user
         AND owned.reltuples <= 0 AND key.indnkeyatts <= 2
         AND owner.atttypid = CAST('varchar' AS regtype)
         AND EXISTS (SELECT FROM pg_attribute WHERE attrelid = owned.oid AND attname = 'tenant_id');
+EXCEPTION WHEN insufficient_privilege OR lock_not_available OR undefined_function THEN
+    RAISE NOTICE 'the planner learns of new tables when they are analysed: %', SQLERRM;
 END $$
 """
 
@@ -29,7 +32,8 @@ END $$
 def assume(connection: Connection) -> None:
     """Say of each table that was never analysed with rows: one tenant has them all, each has an id.
 
-    Analysing a table replaces it, and PostgreSQL does so by itself.
+    Analysing a table replaces it, and PostgreSQL does so by itself. Where the server does not allow
+    it or somebody holds a table, all stays as it is.
     """
     connection.execute(text(_ASSUMED))
     connection.commit()

@@ -11,6 +11,7 @@ import asyncpg
 import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
+from sqlalchemy import make_url
 
 from app.errors import ConfigurationError
 from app.governance.tables import TABLES
@@ -123,6 +124,18 @@ class TestUpAndDown:
         await upgrade(migrated)
 
         await check_schema(migrated)
+
+    async def test_a_table_of_somebody_else_is_left_alone(self, postgres: EmbeddedPostgres) -> None:
+        dsn = await new_database(postgres, "shared")
+        name = make_url(dsn).database
+        somebody = await asyncpg.connect(postgres.superuser_dsn, database=name)
+        await somebody.execute("CREATE TABLE theirs (tenant_id varchar(64) PRIMARY KEY)")
+
+        await upgrade(dsn)
+
+        known = "SELECT tablename FROM pg_stats WHERE tablename IN ('theirs', 'messages')"
+        assert {row[0] for row in await somebody.fetch(known)} <= {"messages"}
+        await somebody.close()
 
     def test_there_is_one_head(self) -> None:
         assert ScriptDirectory.from_config(alembic_config()).get_heads() == [head()]
