@@ -35,10 +35,30 @@ _BUCKET = """memories.tenant_id = $1 AND memories.status = 'active'
     AND memories.scope_id = $5 AND memories.scope = $4
     AND memories.user_id IS NOT DISTINCT FROM $6 AND memories.agent_id IS NOT DISTINCT FROM $7"""
 
+_NEAR_ONE = """
+    SELECT asked.place, memories.memory_id, memories.content,
+        -(memories.embedding <#> asked.vector) AS similarity
+    FROM asked CROSS JOIN memories
+    WHERE {compared} AND -(memories.embedding <#> asked.vector) >= asked.floor
+    ORDER BY similarity DESC LIMIT $12"""
+
+# OFFSET keeps PostgreSQL from reading the bucket once for each text, or from putting it aside. To
+# one text it adds half of its price.
+_NEAR_MANY = """
+    SELECT ranked.place, memories.memory_id, memories.content, ranked.similarity FROM (
+        SELECT nearby.place, memories.memory_id, nearby.similarity,
+            row_number() OVER (PARTITION BY place ORDER BY similarity DESC) AS rank
+        FROM memories CROSS JOIN LATERAL (
+            SELECT asked.place, -(memories.embedding <#> asked.vector) AS similarity
+            FROM asked WHERE -(memories.embedding <#> asked.vector) >= asked.floor OFFSET 0
+        ) AS nearby
+        WHERE {compared}
+    ) AS ranked
+    JOIN memories ON memories.tenant_id = $1 AND memories.memory_id = ranked.memory_id
+    WHERE ranked.rank <= $12"""
+
 # The user and the agent are locked as the foreign keys would do it later: jobs are ordered in
 # the same statement as the rows are written, and an erasure locks the user before the jobs.
-# A bucket is read once for all texts: OFFSET keeps PostgreSQL from reading it once for each, or
-# from putting it aside.
 _READ = """
 WITH person AS (
     SELECT users.agent_id, users.status FROM users
@@ -59,16 +79,7 @@ WITH person AS (
     SELECT place, floor, vector
     FROM unnest(CAST($9 AS vector[]), CAST($10 AS float8[])) WITH ORDINALITY
         AS given(vector, floor, place)
-), near AS (
-    SELECT place, memory_id, content, similarity FROM (
-        SELECT nearby.place, memories.memory_id, memories.content, nearby.similarity,
-            row_number() OVER (PARTITION BY place ORDER BY similarity DESC) AS rank
-        FROM memories CROSS JOIN LATERAL (
-            SELECT asked.place, -(memories.embedding <#> asked.vector) AS similarity
-            FROM asked WHERE -(memories.embedding <#> asked.vector) >= asked.floor OFFSET 0
-        ) AS nearby
-        WHERE {bucket} AND {counts_now} AND ({visible}) AND memories.embedding_model = $11
-    ) AS ranked WHERE rank <= $12
+), near AS ({near}
 )
 SELECT now() AS now,
     (CAST($6 AS text) IS NULL OR EXISTS (SELECT 1 FROM person WHERE status <> 0))
@@ -85,23 +96,21 @@ SELECT now() AS now,
 
 
 @cache
-def _read(visible: str) -> str:
-    return _READ.format(
-        subscribed=SUBSCRIBED,
-        bucket=_BUCKET,
-        counts_now=counts_now("memories"),
-        visible=visible,
+def _read(visible: str, near: str) -> str:
+    compared = (
+        f"{_BUCKET} AND {counts_now('memories')} AND ({visible}) AND memories.embedding_model = $11"
     )
+    return _READ.format(subscribed=SUBSCRIBED, bucket=_BUCKET, near=near.format(compared=compared))
 
 
-def read_statement(access: Access) -> str:
-    """What decides about the statements of a request, in one row.
+def read_statement(access: Access, texts: int) -> str:
+    """What decides about the statements of a request, in one row; `texts` are compared.
 
     `$1` to `$3` are the tenant, agent and user of the key, `$4` to `$7` the scope, its id, the user
     and the agent of the memories, `$8` hashes of texts, `$9` vectors, `$10` the least
     similarity for each, `$11` their model, `$12` how many neighbours each may have.
     """
-    return _read(visible_text(access))
+    return _read(visible_text(access), _NEAR_ONE if texts < 2 else _NEAR_MANY)
 
 
 _DIALECT: Final = PGDialect()  # type: ignore[no-untyped-call] # not annotated there
@@ -225,7 +234,7 @@ class SaveRepository:
         """
         compared = batch[: len(floors)]
         row = await (await driver_of(self._db)).fetchrow(
-            read_statement(self._access),
+            read_statement(self._access, len(compared)),
             self._access.tenant_id,
             self._access.agent_id,
             self._access.user_id,
