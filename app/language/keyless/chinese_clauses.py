@@ -51,18 +51,23 @@ _INDIRECT: Final = lazy_pattern(
     "(?:学|教|知道|懂|了解|明白|发现|忘|记得|决定)[^，]{0,4}(?:怎么|如何|为什么|哪|有什么|是不是)"
 )
 _TAIL: Final = lazy_pattern(
-    rf"(?P<request>请问|请[你帮给]|(?<!在)帮我(?!{PERSON})|麻烦|给我推荐(?!的)|求推荐|想[问请]|你觉得|你说(?![的过得]))"
+    rf"(?P<request>请问|请[你帮给]|(?<!(?<!现)在)帮我|麻烦|给我推荐(?!的)|求推荐|想[问请]|你觉得|你说(?![的过得]))"
     rf"|我?(?:应该|该)(?:怎|如何|不该|吃|做|买|选|去)|{_HOW}|{_WHETHER}|有什么"
     "|(?:需要|适合)(?=.*(?:吗|什么))|[我还]?(?:能|可以)(?=[^，]*吗)"
 )
 """Where the question or request begins in a part that tells something before."""
+_ASKED_FOR: Final = f"[什怎哪谁几啥]|多[少大久远高长]|是否|如果|{_WHETHER}"
 _KNOWN: Final = lazy_pattern(
-    "(?:(?:你知道)?为(?:什么|啥)|你(?:还?记得|知道)(?=.*吗$))(?![他她它])([^什怎哪谁]*我[^什怎哪谁]*?)[呢吗啊呀]*"
+    rf"你(?:还?记得|知道)(?![他她它])((?:(?!{_ASKED_FOR}|我的?意思).)*我(?:(?!{_ASKED_FOR}).)*?)吗[啊呀]?"
 )
 """What a question takes for granted."""
+_STATES: Final = lazy_pattern(
+    "(?![^是叫]*的[^是叫在住了过]{1,6}$).*(?:[是叫在住有了过不没会爱搬去]|[喜讨]|对.+过敏|岁$)"
+)
+"""It says something, and does not only name it."""
 _UNFINISHED: Final = lazy_pattern("(?:是|的|在|有|去|想|知道)$")
 _REQUEST: Final = lazy_pattern(
-    rf"(?:那|就|再|先|所以|现在|今天|你)*+(?:请问|请(?![假客了过教吃])|帮(?:我(?!{PERSON})|忙|一下|个忙)|麻烦|劳烦"
+    r"(?:那|就|再|先|所以|现在|今天|你)*+(?:请问|请(?![假客了过教吃])|帮(?:我|忙|一下|个忙)|麻烦|劳烦"
     "|能否|能不能|可不可以|可以(?:请你|给我|帮|告诉|教|推荐|讲|说说)|告诉我|教教?我|举个|有什么"
     "|给我(?:写|讲|推荐|列|做|出|一[个份些]|来|举|介绍|解释|分析|点|生成|设计)"
     "|推荐[一几个些点下]|求(?:推荐|助|教|问|一)|我?想(?:知道|问|请|让你|请教|了解|听听?你|咨询)|想要?你"
@@ -106,7 +111,7 @@ _INTRODUCES: Final = lazy_pattern(rf"养|有[一个两]|^[^是]*(?:{PERSON}|[猫
 _GOES_ON: Final = lazy_pattern("(?:的时候|时|[之以]?[前后]|期间|那[天年次])$")
 """What ends so only says when."""
 _REASON: Final = lazy_pattern("因为|由于")
-_ASKING: Final = ("什么", "为啥", "知道", "记得")
+_ASKING: Final = ("知道", "记得")
 _SHORTEST: Final = 3
 _TELLING: Final = 6
 _FEW: Final = 7
@@ -250,7 +255,7 @@ def _told(parts: list[_Part], *, asks: bool) -> Iterator[_Part]:
 def _before_question(part: _Part, *, asked: bool) -> _Part | None:
     """What of the part is told: nothing of a question, of thanks, of talk about the assistant."""
     known = _KNOWN.fullmatch(part.text)
-    if known:
+    if known and _STATES.match(known[1]):
         return _Part(part.start + known.start(1), part.start + known.end(1), known[1])
     found = _QUESTION.search(part.text)
     asked = asked or (found is not None and not _INDIRECT.search(part.text))

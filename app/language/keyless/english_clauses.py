@@ -95,7 +95,7 @@ _QUESTION: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _REQUEST: Final = lazy_pattern(
-    r"(?:please\b|kindly\b|help\b|let me know|let'?s\b(?![^.!?]{0,60}\d)|let us\b"
+    r"(?:please\b|kindly\b|help\b|let me know|let'?s\b|let us\b"
     r"|(?:tell|show|give|send|teach|remind|guide|walk|ask|get|find|make|write|create|build|draft"
     r"|list"
     r"|plan|suggest|recommend|explain|describe|summari[sz]e|translate|rewrite|proofread|edit|fix"
@@ -119,8 +119,7 @@ _REQUEST: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _HYPOTHESIS: Final = lazy_pattern(
-    r"(?:(?:like|say|for example|e\.g\.?) )?(?:if(?! (?:it|that) (?:helps|matters)"
-    r"|.{0,80}\b(?:i|we)(?:'ll| will) (?:be|have)\b)|unless|suppose"
+    r"(?:(?:like|say|for example|e\.g\.?) )?(?:if(?! (?:it|that) (?:helps|matters))|unless|suppose"
     r"|supposing|imagine|assuming|assume|let's say|say (?:i|my)"
     r"|in case(?! (?:it|that) (?:helps|matters))|whether|what if|pretend)\b",
     re.IGNORECASE,
@@ -150,15 +149,31 @@ _ASKED_TO_REMEMBER: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _FORGET: Final = lazy_pattern(r"(?:please )?forget (?:that|about) (?:i|my|we|our)\b", re.IGNORECASE)
-# What is told inside a question or request: "Do you remember that I moved in May?".
-_INSIDE: Final = lazy_pattern(
-    r"\b(?<![Ww]hat )(?<!like )(?<!sure )(?:"
-    r"(?i:i|we)(?:'m|'ve|'re| am| are| have(?! to\b)| was| had)"
-    r" (?!(?:not )?(?:sure|certain|to|you)\b)"
-    r"|(?<=\b(?:that|when) )(?i:i|we) (?!can|could|should|would|might|will|do\b|want|need)\w)"
-    r"|\b(?:(?i:my|our)"
-    r"|the(?= (?:[\w-]+ ){1,4}(?:I|we) (?!can|could|should|would|will|want|need)\w))"
-    r" (?=.{0,80}(?:\d|(?<= )[A-Z][a-z]|\b(?:who|which|is|are|has|was|just)\b))"
+_MODAL: Final = r"(?:can|could|should|would|might|may|must|will|do|want|need)\b"
+# What a question or request takes for granted: "Do you remember that I moved in May?".
+_GRANTED: Final = lazy_pattern(
+    r"(?:(?:do|did|don't|didn't) you (?:still |also |already )?(?:remember|recall|know|forget)"
+    r"|have you (?:already )?forgotten|you (?:still )?(?:remember|know)"
+    r"|(?:i'm )?not sure (?:if|whether) i(?:'ve| have)? (?:already |ever )?(?:said|mentioned)"
+    r"(?: it| this)?)(?: that|:|,)? "
+    rf"(?=(?:i|we)(?:'\w+)? (?!{_MODAL})\w"
+    r"|(?:my|our) (?:(?!(?:that|who|which|if) )[\w'-]+ ){1,4}(?:is|are|was|were|has|have|had|lives"
+    r"|works|moved|died) \w)",
+    re.IGNORECASE,
+)
+_GRANTED_LATER: Final = lazy_pattern(
+    r"\b(?:(?:when|since|now that) (?P<then>(?:i|we)(?:'ve| have(?! to\b)| had(?! to\b)| was| were"
+    r"| \w+ed) \w)"
+    r"|(?P<who>(?:my|our) [\w'&. -]{1,40}, who(?:'s|se)? (?!(?:even|am|can|could|should|do)\b)\w)"
+    rf"|(?P<which>the (?:[\w-]+ ){{1,4}}(?:i|we) (?!{_MODAL}|(?:i|we) )\w+ .{{0,60}}\d))",
+    re.IGNORECASE,
+)
+# Behind it nothing is taken for granted, nor in quotes.
+_OPEN: Final = lazy_pattern(
+    r"\b(?:think|thinks|believe|say|says|said|saying|tell|tells|told|claim|pretend|suppose|supposing"
+    r"|imagine|assum\w+|if|unless|whether|possible|true|means?|meant|would|should|translate|write"
+    r"|draft|rewrite|proofread)\b|[\"“”«»]|(?<!\w)['‘]",
+    re.IGNORECASE,
 )
 # What belongs to the clause before it, if that tells.
 _SUBORDINATE: Final = lazy_pattern(
@@ -223,14 +238,15 @@ class _Message:
             return "asks"
         return "tells" if _OWN.search(self.said, at, end) else "goes_on"
 
-    def inside(self, piece: _Piece) -> _Piece | None:
-        """What a question or request tells from somewhere on."""
-        at = self.opening(piece.start, piece.end)
-        if _HYPOTHESIS.match(self.said, at):
-            return None
-        opened = _QUESTION.match(self.said, at) or _REQUEST.match(self.said, at)
-        found = _INSIDE.search(self.said, opened.end() if opened else at + 1, piece.end)
-        return _Piece(found.start(), piece.end, "inside") if found else None
+    def inside(self, sentence: int, piece: _Piece) -> _Piece | None:
+        """What a question or request takes for granted, from somewhere on."""
+        granted = _GRANTED.match(self.said, self.opening(piece.start, piece.end), piece.end)
+        if granted:
+            return _Piece(granted.end(), piece.end, "inside")
+        later = _GRANTED_LATER.search(self.said, piece.start, piece.end)
+        at = later.start(later.lastgroup or 0) if later else sentence
+        told = later is not None and not _OPEN.search(self.said, sentence, at)
+        return _Piece(at, piece.end, "inside") if told else None
 
     def words(self, pieces: Iterable[_Piece]) -> str:
         """The words of pieces, as they stand in the text; "…" where something was cut out."""
@@ -317,7 +333,7 @@ def _units(message: _Message, start: int, end: int) -> list[list[_Piece]]:
         opening = message.opening(piece.start, piece.end)
         if piece.part == "asks":
             keeps = False
-            units += [[told] for told in (message.inside(piece),) if told]
+            units += [[told] for told in (message.inside(start, piece),) if told]
         elif units and (_joins if keeps else _hangs_on)(message, units[-1], piece):
             units[-1].append(piece)
         elif keeps or not (piece.part == "goes_on" or _ELABORATION.match(message.said, opening)):
@@ -343,7 +359,6 @@ def _joins(message: _Message, unit: Sequence[_Piece], piece: _Piece) -> bool:
         not _OWN.match(message.said, message.opening(piece.start, piece.end))
         or (piece.start - begin <= LONGEST_INTRODUCTION and all(x.part == "goes_on" for x in unit))
         or _SUBORDINATE.match(message.said, piece.start) is not None
-        or message.said.startswith(("If ", "if "), message.opening(begin, piece.end))
         or _dangles(message.words([piece]))
     )
 

@@ -208,10 +208,11 @@ def _proposed(
         # Where somebody lives or works now is a fact since then, not a thing of the past.
         kind = "fact"
     attribute = given[0] if given and (gives(kind, given[0]) or given[0] == "user.name") else None
-    wrong = mistake(text, clause, earlier)
+    presupposed = "inside" in clause.cues
+    wrong = None if presupposed else mistake(text, clause, earlier)
     if wrong:
         kind = MENDED
-    retracts = wrong is None and kinds.is_retraction(clause.text)
+    retracts = not (wrong or presupposed) and kinds.is_retraction(clause.text)
     begin = end = None
     if kind not in _UNDATED and attribute not in _DATELESS:
         begin, end = validity(content, turn.said_at)
@@ -229,6 +230,7 @@ def _proposed(
         expected_valid_days=kinds.expected_valid_days(kind, clause.text, turn.said_at),
         relations=relations_of(content, retracts=retracts),
         quoted=not kinds.is_third_person(content),
+        presupposed=presupposed,
     )
 
 

@@ -82,7 +82,8 @@ def decide(question: ReconcileQuestion) -> ReconcileDecision:
             continue
         else:
             relation = _mended(proposed, old) or _relation(new, old)
-        if relation in {Relation.REPLACES, Relation.SAYS_MORE} and near.protected:
+        stays = near.protected or proposed.presupposed
+        if relation in {Relation.REPLACES, Relation.SAYS_MORE} and stays:
             relation = Relation.MAY_CONTRADICT if relation is Relation.REPLACES else None
         if relation is not None:
             found[relation].append(near.memory_id)

@@ -66,7 +66,8 @@ def test_dropped_request_takes_what_follows_until_somebody_tells_again():
 @pytest.mark.parametrize(
     ("text", "clauses"),
     [
-        ("为什么我的朋友不跟我玩了呢？", ["我的朋友不跟我玩了"]),
+        ("你还记得我搬到柏林了吗？", ["我搬到柏林了"]),
+        ("我刚搬到柏林了，你能推荐一家面包店吗？", ["我刚搬到柏林了"]),
         ("你知道夏天是我最喜欢的季节吗？", ["夏天是我最喜欢的季节"]),
         ("帮我规划一下，税后一万二，房租三千一。", ["税后一万二，房租三千一"]),
         ("最近在帮我爷爷写回忆录", ["最近在帮我爷爷写回忆录"]),
@@ -74,7 +75,27 @@ def test_dropped_request_takes_what_follows_until_somebody_tells_again():
 )
 def test_what_questions_and_requests_take_for_granted_is_told(text, clauses):
     assert told(text) == clauses
-    assert "inside" in chinese_clauses(text, None)[0].cues or not text.endswith("？")
+    inside = "inside" in chinese_clauses(text, None)[0].cues
+    assert inside == text.startswith("你")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "为什么我住在柏林呢？",
+        "你觉得我住在柏林吗？",
+        "你知道我住在哪里吗？",
+        "你知道我是不是过敏吗？",
+        "你记得我妈妈的名字吗？",
+        "如果我住在柏林呢？",
+        "帮我爷爷写回忆录",
+        "现在帮我爷爷写回忆录",
+        "帮我妈妈订一张去北京的票",
+        "帮我女儿取个名字",
+    ],
+)
+def test_what_is_asked_or_asked_for_is_not_told(text):
+    assert told(text) == []
 
 
 def test_interjection_is_not_cut_out_of_a_word():

@@ -35,24 +35,59 @@ def test_fact_inside_a_question_is_rescued():
             ["I've paid 890 a month since 2017"],
         ),
         ("What suits my supervisor, who retires in July?", ["my supervisor, who retires in July"]),
-        ("Can you plan my trip to Oslo, two days in June?", ["my trip to Oslo, two days in June"]),
         ("How safe is the account we opened on 3 May?", ["the account we opened on 3 May"]),
         ("In case it matters I'm lactose intolerant", ["I'm lactose intolerant"]),
         (
             "Not sure if I said it: my stepson Al is here on Fridays",
             ["my stepson Al is here on Fridays"],
         ),
-        ("If I pass, I'll be a nurse by May.", ["If I pass, I'll be a nurse by May."]),
-        ("Can you help me ensure I'm using it well, with a pool?", []),
+        (
+            "Why would my landlord refuse it, when I've paid 890 a month since 2017?",
+            ["I've paid 890 a month since 2017"],
+        ),
+        ("Did you know that my sister Anna is a vet?", ["my sister Anna is a vet"]),
     ],
 )
 def test_what_questions_and_requests_take_for_granted_is_told(text, told):
     assert contents(text) == told
 
 
-def test_what_is_told_inside_a_request_is_not_put_behind_the_request():
-    _, inside = english_clauses("I like tea, how can I get my wife Ann to like it", None)
-    assert (inside.text, inside.aside) == ("my wife Ann to like it", "")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Who told you that I live in Berlin?",
+        "Why do you say that I moved to Berlin last week?",
+        "Can you pretend that I live in Paris?",
+        "Should I tell them that I live in Rome?",
+        "What makes you believe my wife is called Anna?",
+        "Should I tell them that I am 45 years old?",
+        "Do you think I'm allergic to nuts?",
+        "Is it possible that I have celiac disease?",
+        "Is it true that I was born in Berlin?",
+        "Does it mean I have diabetes?",
+        "What would change if I had three kids in Munich?",
+        "What would you say to my boss, who retires in July?",
+        "How do you say I am vegan in French?",
+        "Translate 'I was born in Berlin in 1980' into German.",
+        "Write a cover letter that says I have 10 years of experience at Google.",
+        "Can you tell my sister Anna that I am in Rome?",
+        "Do you remember my sister Anna?",
+        "Do you remember what my name is?",
+        "Do you know if I have three kids?",
+        "If I win the lottery, I'll be a millionaire by 2027.",
+        "Let's meet at 5 at my place.",
+        "Can you plan my trip to Oslo, two days in June?",
+        "Can you help me ensure I'm using it well, with a pool?",
+        "Can you explain 'mine' as in 'how safe is the account we opened on 3 May'?",
+    ],
+)
+def test_what_is_asked_supposed_or_attributed_is_not_told(text):
+    assert contents(text) == []
+
+
+def test_what_is_told_inside_a_question_is_not_put_behind_what_was_told_before_it():
+    _, inside = english_clauses("I like tea, what suits my aunt, who is 57?", None)
+    assert (inside.text, inside.aside) == ("my aunt, who is 57", "")
     assert inside.cues["inside"] == 1.0
 
 

@@ -154,6 +154,13 @@ def test_plain_retraction_says_so():
     assert not only("I work at a bank in Turin.").retracts
 
 
+def test_what_a_question_takes_for_granted_is_no_news_and_takes_nothing_back():
+    asked = only("Do you remember that I moved to Bern in May?")
+    assert (asked.content, asked.presupposed) == ("I moved to Bern in May", True)
+    assert not only("I moved to Bern in May.").presupposed
+    assert not any(each.retracts for each in read("Do you know that I no longer work at the bank?"))
+
+
 def test_plan_without_anything_concrete_holds_for_a_month():
     assert expected_valid_days("goal", "I want to learn the guitar", SAID_AT) == 30
     assert expected_valid_days("goal", "I want to learn Spanish", SAID_AT) is None

@@ -402,6 +402,23 @@ def test_what_is_protected_stays(new, old, outcome):
     assert became(new, old, protected=True) == outcome
 
 
+@pytest.mark.parametrize(
+    ("new", "old", "outcome"),
+    [
+        ("I moved to Bern in May", "I live in Munich.", "in conflict"),
+        ("my wife is called Anna", "My wife is called Eva.", "in conflict"),
+        ("I'm allergic to nuts and pollen", "I'm allergic to nuts.", "beside"),
+        ("I live in Munich", "I live in Munich.", "repeated"),
+        ("我搬到柏林了", "我住在慕尼黑。", "in conflict"),
+    ],
+)
+def test_what_a_question_takes_for_granted_ends_nothing(new, old, outcome):
+    decision = decide(question(new, near(old), presupposed=True))
+    assert decision.event == ("NONE" if outcome == "repeated" else "ADD")
+    assert decision.conflicts == (("mem_1",) if outcome == "in conflict" else ())
+    assert became(new, old) != "beside", "it is near enough to be compared"
+
+
 def test_what_is_protected_is_not_taken_back():
     kept = near("The user has a dog.", protected=True)
     assert decide(question("The user has no dog.", kept, retracts=True)).event == "NONE"
