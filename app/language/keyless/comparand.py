@@ -162,8 +162,7 @@ class Comparand:
         given = self.given.get(attribute or "")
         if given is None or not given.began or self.since is None or self.said is None:
             return False
-        # What else is told may be for how long, what for, or that one came back.
-        return not given.rest and self.said - self.since <= RECENT
+        return self.said - self.since <= RECENT
 
     def tells_beginning(self, attribute: str | None) -> bool:
         """Tell whether it says that a value began: no later than it was said, but not when."""

@@ -153,7 +153,8 @@ def _by_attribute(new: Comparand, old: Comparand, shared: Sequence[str]) -> Rela
     for name in other:
         around = around.replace(normalise(new.given[name].value), "")
     several = _SEVERAL if _CHANGED.search(around) else _SEVERAL | _CHANGEABLE
-    # What else is told of a job or a move may be that it is one on the side, or for a while.
+    # What else is told of a job or a move may be that it is one on the side, for how long or what
+    # for, or that one came back.
     plain = not any(
         new.given[name].rest and (new.given[name].began or name == "user.occupation")
         for name in other
