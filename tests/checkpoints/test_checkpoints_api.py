@@ -20,7 +20,7 @@ from app.prompting.checkpoints.repository import AUTOMATIC_CHECKPOINTS, PERIODIC
 from app.prompting.checkpoints.schemas import CONTENTS_BYTES
 from app.runtime import Runtime
 from tests.support.api import append, dump, every_page, fields, ok, problem, tables_with
-from tests.support.rows import for_each
+from tests.support.rows import every_row, for_each
 from tests.support.tenants import Caller
 
 EMPTY = {"messages": None, "agent_state": {}, "tool_states": {}, "pending_tool_calls": []}
@@ -195,10 +195,11 @@ class TestListing:
             ({"reason": "end"}, []),
             ({"namespace": "A"}, []),
         ]
-        for narrowed, expected in cases:
-            assert ids(await every_page(client, CHECKPOINTS, **narrowed)) == [
-                made[number] for number in expected
-            ]
+        with every_row() as trying:
+            for narrowed, expected in cases:
+                with trying(**narrowed):
+                    found = ids(await every_page(client, CHECKPOINTS, **narrowed))
+                    assert found == [made[number] for number in expected]
 
     async def test_list_of_checkpoints_can_begin_before_a_checkpoint(
         self, client: AsyncClient

@@ -16,6 +16,7 @@ from tests.support.excerpts import (
     shown_numbers,
 )
 from tests.support.folders import folder
+from tests.support.rows import every_row
 from tests.support.service import client_of, service
 from tests.support.tenants import Caller
 
@@ -286,11 +287,14 @@ class TestRequest:
             ({"sessions": ["hall", "nobodys"]}, {("hall", 1)}),
             ({"sessions": ["nobodys"]}, set()),
         ]
-        for wanted, expected in cases:
-            answer = await context(client, query="How do I get to the cabin?", excerpts=wanted)
+        query = "How do I get to the cabin?"
+        with every_row() as trying:
+            for wanted, expected in cases:
+                with trying(**wanted):
+                    answer = await context(client, query=query, excerpts=wanted)
 
-            assert set(shown_numbers(answer)) == expected
-            assert answer["excerpt_source"]["searched"] == 4
+                    assert set(shown_numbers(answer)) == expected
+                    assert answer["excerpt_source"]["searched"] == 4
 
     async def test_as_of_a_past_time_nothing_said_later_is_shown(self, client: AsyncClient) -> None:
         await trip(client)

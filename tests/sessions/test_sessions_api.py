@@ -5,6 +5,7 @@ from httpx import AsyncClient
 
 from tests.support.api import append, every_page, fields, ok, problem
 from tests.support.crud_contract import CrudContract
+from tests.support.rows import every_row
 
 
 class TestSessions(CrudContract):
@@ -39,8 +40,10 @@ class TestSessions(CrudContract):
             ({"status": "running", "user_id": "ana"}, ["x1"]),
             ({"user_id": "nobody"}, []),
         ]
-        for narrowed, expected in cases:
-            assert self.ids(await every_page(client, "/sessions", **narrowed)) == expected
+        with every_row() as trying:
+            for narrowed, expected in cases:
+                with trying(**narrowed):
+                    assert self.ids(await every_page(client, "/sessions", **narrowed)) == expected
 
 
 class TestOpening:

@@ -2,14 +2,17 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable, Coroutine, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from typing import Any
+
+import pytest
 
 Test = Callable[..., Coroutine[Any, Any, None]]
 
 
 def for_each(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[[Test], Test]:
-    """Run an async test once for every row, in order; a failure names its row.
+    """Run an async test once for every row, in order; what fails is raised at the end.
 
     Args:
         names: what the values of a row are called, as `pytest.mark.parametrize` takes it.
@@ -24,12 +27,10 @@ def for_each(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[[Tes
     def decorate(test: Test) -> Test:
         @functools.wraps(test)
         async def over_all_rows(*args: Any, **kwargs: Any) -> None:
-            for row in table:
-                try:
-                    await test(*args, **kwargs, **row)
-                except Exception as error:
-                    error.add_note(f"in the row {shown(row)}")
-                    raise
+            with every_row() as trying:
+                for row in table:
+                    with trying(**row):
+                        await test(*args, **kwargs, **row)
 
         signature = inspect.signature(test)
         kept = [one for name, one in signature.parameters.items() if name not in wanted]
@@ -37,6 +38,30 @@ def for_each(names: str | tuple[str, ...], rows: Iterable[Any]) -> Callable[[Tes
         return over_all_rows
 
     return decorate
+
+
+@contextmanager
+def every_row() -> Iterator[Callable[..., AbstractContextManager[None]]]:
+    """Make the test of a row, by its values: one that fails stops no other, and is named.
+
+    A row that skips itself fails: nobody would see that it was left out.
+    """
+    failed: list[BaseException] = []
+    tried = 0
+
+    @contextmanager
+    def trying(**row: Any) -> Iterator[None]:
+        nonlocal tried
+        tried += 1
+        try:
+            yield
+        except (Exception, pytest.fail.Exception, pytest.skip.Exception) as error:  # noqa: BLE001
+            error.add_note(f"in the row {shown(row)}")
+            failed.append(error)
+
+    yield trying
+    if failed:
+        raise BaseExceptionGroup(f"{len(failed)} of {tried} rows failed", failed)
 
 
 def shown(row: dict[str, Any]) -> str:

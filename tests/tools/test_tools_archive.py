@@ -11,6 +11,7 @@ from httpx import AsyncClient
 from app.prompting.documents.archive_service import archive_id
 from app.runtime import Runtime
 from tests.support.api import append, every_page, execute, fields, ok, problem
+from tests.support.rows import every_row
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
 from tests.support.tools import called, refusal, result
@@ -70,12 +71,15 @@ async def test_a_search_takes_tags_and_days(talk: AsyncClient) -> None:
         ({"until": "2024-06-01T12:00:00Z"}, ["soup"]),
         ({"since": "2024-05-02", "until": "2024-06-01"}, ["bread"]),
     ]
-    for asked, found in cases:
-        answer = await called(talk, "passage_search", {"query": "soup bread recipe"} | asked)
+    with every_row() as trying:
+        for asked, found in cases:
+            with trying(**asked):
+                body = {"query": "soup bread recipe"} | asked
+                answer = await called(talk, "passage_search", body)
 
-        assert {item["passage_id"] for item in answer["data"]["items"]} == {
-            one for name in found for one in ids[name]
-        }
+                assert {item["passage_id"] for item in answer["data"]["items"]} == {
+                    one for name in found for one in ids[name]
+                }
 
 
 async def test_the_same_holds_over_http(talk: AsyncClient) -> None:

@@ -6,6 +6,7 @@ from httpx import AsyncClient
 
 from tests.support.api import append, every_page, execute, ok, problem, save
 from tests.support.crud_contract import CrudContract
+from tests.support.rows import every_row
 from tests.support.tenants import Caller
 
 
@@ -69,8 +70,10 @@ class TestUsers(CrudContract):
             ({"agent_id": "a1", "user_type": "individual"}, ["x2"]),
             ({"agent_id": "nobody"}, []),
         ]
-        for narrowed, expected in cases:
-            assert self.ids(await every_page(client, "/users", **narrowed)) == expected
+        with every_row() as trying:
+            for narrowed, expected in cases:
+                with trying(**narrowed):
+                    assert self.ids(await every_page(client, "/users", **narrowed)) == expected
 
     async def test_an_appended_message_shows_as_activity(self, client: AsyncClient) -> None:
         made = await self.make(client, "ana")
