@@ -16,6 +16,7 @@ from typing import Any
 import httpx
 import psutil
 
+from tests.support.flaky_server import Behaviour, Seen, sends
 from tests.support.patience import PATIENCE
 
 KEMEM = [sys.executable, "-m", "app.cli.main"]
@@ -162,6 +163,20 @@ def embedded(data_dir: Path, *arguments: str, **options: Mapping[str, str]) -> I
     """`serving` with the PostgreSQL of `data_dir`."""
     with serving(data_dir, "--data-dir", str(data_dir), *arguments, **options) as service:
         yield service
+
+
+def handed_on(request: Seen, service: Service) -> Behaviour:
+    """The service's answer to a request that came to another server."""
+    names = ("Authorization", "Content-Type", "Idempotency-Key")
+    answer = httpx.request(
+        request.method,
+        service.address + request.path,
+        headers={name: request.headers[name] for name in names if name in request.headers},
+        content=request.body,
+        timeout=PATIENCE,
+        trust_env=False,
+    )
+    return sends(answer.content, answer.status_code, Content_Type=answer.headers["Content-Type"])
 
 
 def assert_counted_together(service: Service) -> None:

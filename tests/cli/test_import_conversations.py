@@ -10,13 +10,12 @@ from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
-from cli_support import KEMEM, Service, environment
+from cli_support import KEMEM, Service, environment, handed_on
 from typer.testing import CliRunner, Result
 
 from app.cli.main import cli
-from tests.support.flaky_server import Behaviour, FlakyServer, flaky_server, says, sends
+from tests.support.flaky_server import Behaviour, FlakyServer, flaky_server, says
 from tests.support.patience import PATIENCE
 
 Run = Callable[..., Result]
@@ -369,18 +368,10 @@ def _forwards(
 
     def behave(to: BaseHTTPRequestHandler) -> None:
         request = between.requests[-1]
-        names = ("Authorization", "Content-Type", "Idempotency-Key")
-        answer = httpx.request(
-            request.method,
-            service.address + request.path,
-            headers={name: request.headers[name] for name in names if name in request.headers},
-            content=request.body,
-            timeout=PATIENCE,
-            trust_env=False,
-        )
+        answer = handed_on(request, service)
         if request.method == "POST":
             held.set()
             let_go.wait(PATIENCE)
-        sends(answer.content, answer.status_code, Content_Type=answer.headers["Content-Type"])(to)
+        answer(to)
 
     return behave

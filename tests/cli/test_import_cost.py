@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cli_support import KEMEM, Service, environment, eventually
+from cli_support import KEMEM, Service, environment, eventually, handed_on
 from typer.testing import CliRunner, Result
 
 from app.cli.main import cli
 from benchmarks.scripted_model import ScriptedModel, served
-from tests.support.flaky_server import Behaviour, FlakyServer, flaky_server, says
+from tests.support.flaky_server import Behaviour, FlakyServer, flaky_server, refuses, says
 
 PLACES = ("Lisbon", "Porto", "Munich", "Kyoto", "Quito", "Hanoi")
 
@@ -242,6 +242,42 @@ def test_money_without_prices_is_refused(tmp_path: Path, file: Path) -> None:
     assert "not known: MEMORY_MODEL_PRICES" in dry.stdout
 
 
+def test_import_that_is_cut_off_goes_on_and_asks_nothing_twice(
+    run: Run, service: Service, key: str, model: ScriptedModel, file: Path
+) -> None:
+    """The second conversation is read, and the command ends without learning of it."""
+    with flaky_server() as between:
+        between.otherwise = _cut_off(between, service, after=2)
+        cut = called(file, "--budget-calls", "100", "--url", between.address, "--key", key)
+    assert cut.exit_code == 1
+    assert "Not finished." in cut.stderr
+    assert model.spent.calls["memories"] == 2
+
+    done = run(file, "--budget-calls", "100", "--json")
+
+    assert done.exit_code == 0, done.stderr
+    assert json.loads(done.stdout)["there"] == 12
+    everything_was_asked_once(service, key, model)
+
+
+def _cut_off(between: FlakyServer, service: Service, *, after: int) -> Behaviour:
+    """Hands requests on, and refuses instead of answering so many extractions."""
+
+    def behave(to: BaseHTTPRequestHandler) -> None:
+        answer = handed_on(between.requests[-1], service)
+        read = sum(one.path.endswith("/extract") for one in between.requests)
+        (answer if read < after else refuses(401, "invalid_key"))(to)
+
+    return behave
+
+
+def everything_was_asked_once(service: Service, key: str, model: ScriptedModel) -> None:
+    assert model.spent.calls["memories"] == len(PLACES)
+    assert [model.spent.repeated[name] for name in QUESTIONS] == [0, 0]
+    memories = contents(service, key, "/memories?limit=100&user_id=ana")
+    assert len(memories) == len(set(memories)) > len(PLACES)
+
+
 @pytest.mark.slow
 def test_killed_import_goes_on_and_asks_nothing_twice(
     run: Run, service: Service, key: str, model: ScriptedModel, file: Path
@@ -267,7 +303,4 @@ def test_killed_import_goes_on_and_asks_nothing_twice(
 
     assert done.exit_code == 0, done.stderr
     assert json.loads(done.stdout)["there"] == 12
-    assert model.spent.calls["memories"] == len(PLACES)
-    assert [model.spent.repeated[name] for name in QUESTIONS] == [0, 0]
-    memories = contents(service, key, "/memories?limit=100&user_id=ana")
-    assert len(memories) == len(set(memories)) > len(PLACES)
+    everything_was_asked_once(service, key, model)
