@@ -13,6 +13,7 @@ from functools import wraps
 from typing import Any, Final
 
 import pytest
+from _pytest.fixtures import FixtureFunctionDefinition
 
 _PARAM: Final = type(pytest.param())
 _listed: Final[set[object]] = set()
@@ -30,7 +31,7 @@ def table_item(collector: pytest.Collector, name: str, test: object) -> pytest.I
     """One item for all cases of a test, or None where pytest has to make its items itself."""
     if not inspect.isfunction(test) or not name.startswith("test_") or test in _listed:
         return None
-    if not (cases := cases_of(test)):
+    if _prepares(collector.obj) or not (cases := cases_of(test)):
         return None
     outcomes = _Outcomes(collector, name, test)
     # Each case has an instance of its own, as each item has.
@@ -70,6 +71,15 @@ def cases_of(test: Callable[..., object]) -> list[dict[str, Any]]:
     cases = [dict(ChainMap(*parts)) for parts in itertools.product(*tables) if parts]
     needed = inspect.signature(test).parameters.keys() - {"self"}
     return cases if cases and cases[0].keys() == needed else []
+
+
+def _prepares(holder: object) -> bool:
+    """Whether a class or module does something before or behind each item, so behind each case."""
+    names = ("setup_method", "teardown_method", "setup_function", "teardown_function")
+    return any(hasattr(holder, name) for name in names) or any(
+        isinstance(one, FixtureFunctionDefinition) and one._fixture_function_marker.autouse
+        for one in (getattr(holder, name, None) for name in dir(holder))
+    )
 
 
 class _Outcomes:

@@ -59,6 +59,33 @@ async def test_async_cases_are_awaited_and_none_skips_itself(
         await sample(request, "test_last_skips").obj()
 
 
+class Prepared:
+    def setup_method(self) -> None: ...
+
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_with_preparation(self, number: int) -> None: ...
+
+
+class Fixed:
+    @pytest.fixture(autouse=True)
+    def prepare(self) -> None: ...
+
+    @pytest.mark.parametrize("number", [1, 2])
+    def test_with_preparation(self, number: int) -> None: ...
+
+
+@pytest.mark.parametrize("prepared", [Prepared, Fixed])
+def test_cases_that_something_prepares_are_left_to_pytest(
+    request: pytest.FixtureRequest, prepared: type
+) -> None:
+    samples: pytest.Collector = pytest.Class.from_parent(
+        request.node.getparent(pytest.Module), name=prepared.__name__, obj=prepared
+    )
+    name = "test_with_preparation"
+
+    assert table_item(samples, name, getattr(prepared, name)) is None
+
+
 def test_each_case_has_an_instance_of_its_class(request: pytest.FixtureRequest) -> None:
     sample(request, "test_starts_anew").obj()
 
