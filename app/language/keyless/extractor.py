@@ -228,7 +228,7 @@ def _proposed(
         source_error=wrong,
         retracts=retracts,
         expected_valid_days=kinds.expected_valid_days(kind, clause.text, turn.said_at),
-        relations=relations_of(content, retracts=retracts),
+        relations=() if presupposed else relations_of(content, retracts=retracts),
         quoted=not kinds.is_third_person(content),
         presupposed=presupposed,
     )

@@ -135,7 +135,7 @@ class Proposed:
         relations: what of it is a matter of the graph; they stand and fall with it.
         quoted: the content is the speaker's own words ("I moved to Lisbon last month").
         presupposed: a question or request takes it for granted, nobody tells it as news: it ends
-            nothing that is remembered.
+            nothing that is remembered, and tells the graph nothing.
         said_at: when the newest turn of the evidence was said. Not the extractor's to give: it is
             filled in from the turns.
         speaker: whose words a quotation is, filled in as well; None in the third person.

@@ -157,7 +157,9 @@ def test_plain_retraction_says_so():
 def test_what_a_question_takes_for_granted_is_no_news_and_takes_nothing_back():
     asked = only("Do you remember that I moved to Bern in May?")
     assert (asked.content, asked.presupposed) == ("I moved to Bern in May", True)
-    assert not only("I moved to Bern in May.").presupposed
+    told = only("I moved to Bern in May.")
+    assert not told.presupposed
+    assert (bool(told.relations), asked.relations) == (True, ()), "it ends nothing in the graph"
     assert not any(each.retracts for each in read("Do you know that I no longer work at the bank?"))
 
 
