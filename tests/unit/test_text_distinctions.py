@@ -700,3 +700,37 @@ def test_the_same_words_in_other_roles_are_told_apart(one: str, other: str) -> N
 )
 def test_parts_that_keep_their_roles_may_stand_elsewhere(one: str, other: str) -> None:
     assert differs(one, other) is differs(other, one) is None
+
+
+OF_ANOTHER = [
+    ("My wife is allergic to nuts.", "I'm allergic to nuts."),
+    ("The user is allergic to nuts.", "The user's son is allergic to nuts."),
+    ("I live in Munich.", "My mother lives in Munich."),
+    ("My son plays chess.", "I play chess."),
+    ("He is a doctor.", "She is a doctor."),
+    ("用户喜欢喝茶", "用户的妻子喜欢喝茶"),
+    ("我对花生过敏", "我儿子对花生过敏"),
+    ("我会弹钢琴", "我女儿会弹钢琴"),
+    ("My neighbour sued me.", "I sued my neighbour."),
+    ("I pay my ex alimony.", "My ex pays me alimony."),
+    ("I told Anna about the baby.", "Anna told me about the baby."),
+    ("The user sued the neighbour.", "The neighbour sued the user."),
+]
+OF_THE_SAME = [
+    ("The user likes tea.", "I like tea."),
+    ("My wife and I live in Rome.", "I live in Rome."),
+    ("我现在住在慕尼黑", "我住在慕尼黑"),
+    ("我妻子是医生", "我的妻子是医生"),
+    ("My wife is a doctor.", "My wife works as a doctor."),
+]
+
+
+@pytest.mark.parametrize(("a", "b"), OF_ANOTHER)
+def test_what_is_told_of_another_is_told_apart(a, b):
+    assert differs(a, b) == differs(b, a) == "order"
+
+
+@pytest.mark.parametrize(("a", "b"), OF_THE_SAME)
+def test_what_is_told_of_the_same_is_not(a, b):
+    assert differs(a, b) is None
+    assert differs(b, a) is None

@@ -21,6 +21,7 @@ from app.language.text.word_order import (
     common_start,
     is_place_moved,
     is_role_changed,
+    is_told_of_another,
     is_turned,
     roles,
 )
@@ -119,9 +120,10 @@ def counts_moved(a: "Wording", b: "Wording") -> bool:
 def _name_or_term(a: str, b: str, said_a: "Wording", said_b: "Wording") -> Difference | None:
     if names_in(a) - _words(_form(b)) or names_in(b) - _words(_form(a)):
         return "name"
-    if _reordered(a, b) or _other_subject(a, b):
-        return "order"
     left, right = said_a.content, said_b.content
+    told_of_another = is_told_of_another(_form(a), _form(b), left, right)
+    if told_of_another or _reordered(a, b) or _other_subject(a, b):
+        return "order"
     if _chinese_names(a, b) and _chinese_names(b, a):
         return "term"
     if _is_described(a, b, said_a, said_b):

@@ -22,7 +22,7 @@ _RELATIVE = (
     "wife|husband|partner|girlfriend|boyfriend|fiancee?|mother|mom|mum|father|dad|parents|son"
     "|daughter|kids?|child|children|brother|sister|grandmother|grandfather|dog|cat"
 )
-_CHINESE_RELATIVE = (
+CHINESE_RELATIVE = (
     "妻子|太太|老婆|丈夫|先生|老公|女朋友|男朋友|儿子|女儿|孩子|爸爸|父亲|妈妈|母亲|爸|妈|哥哥"
     "|姐姐|弟弟|妹妹|爷爷|奶奶|狗|猫"
 )
@@ -321,11 +321,11 @@ CHINESE: Final[dict[Signal, tuple[tuple[str, ...], tuple[str, ...]]]] = {
             r"我(?:们)?(?:现在|目前|一直|以前|是)?在[^,。!?]{1,12}(?:工作|上班|上学|读书|念书"
             r"|长大|出生|生活|任职|教书|读大学)",
             r"我(?:们)?(?:最近|刚|刚刚|已经|上周|上个月)?搬(?:到|去|家|来)",
-            rf"我(?:的)?(?:{_CHINESE_RELATIVE}|生日|职业|年龄|国籍|家乡|老家|母语|公司|工作|邮箱)"
+            rf"我(?:的)?(?:{CHINESE_RELATIVE}|生日|职业|年龄|国籍|家乡|老家|母语|公司|工作|邮箱)"
             r"(?:是|叫|在|今年|有|住|做)",
             rf"我(?:们)?(?:家)?(?:还)?(?:有|养了?)(?:[一二两三四五六几]"
-            rf"|[0-9]{{1,2}})[个只条位名][^,。!?]{{0,4}}(?:{_CHINESE_RELATIVE}|兄弟|姐妹)",
-            rf"我的?(?:{_CHINESE_RELATIVE})(?:今年)?(?:[0-9]{{1,2}}"
+            rf"|[0-9]{{1,2}})[个只条位名][^,。!?]{{0,4}}(?:{CHINESE_RELATIVE}|兄弟|姐妹)",
+            rf"我的?(?:{CHINESE_RELATIVE})(?:今年)?(?:[0-9]{{1,2}}"
             rf"|[一二三四五六七八九十]{{1,3}})岁",
             r"我会说|我的母语|我家(?:就)?(?:在|住)",
         ),

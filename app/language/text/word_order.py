@@ -10,6 +10,8 @@ from itertools import takewhile
 from typing import Final, NamedTuple
 
 from app.language.text import distinction_words as words
+from app.language.text.lazy_pattern import lazy_pattern
+from app.language.text.signal_patterns import CHINESE_RELATIVE
 
 LONGEST: Final = 40
 """Words between the common beginning and the common end that are compared."""
@@ -33,6 +35,47 @@ _COMMA: Final = ","
 
 AS_WRITTEN: Final = _TURNED_AROUND | _MUTUAL | _LEADS
 """Words that are known here by how they are written, so no ending is cut off."""
+
+
+_SELF = lazy_pattern(r"i\b|(?:the )?user\b(?!'s)|(?:我|用户)(?!的|们)")
+_SELF_ELSEWHERE = lazy_pattern(r".+\b(?:me|the user)\b")
+_OWNED = lazy_pattern(
+    r"(?:my|our|(?:the )?user's) (?!name\b)([^\W\d]+)\b(?! and\b)"
+    rf"|(?:我|用户)的?({CHINESE_RELATIVE})(?!和)"
+)
+_HE_OR_SHE = lazy_pattern(r"s?he\b")
+_PASSIVE = lazy_pattern(r"\bby\b")
+
+
+def is_told_of_another(a: str, b: str, content_a: Sequence[str], content_b: Sequence[str]) -> bool:
+    """Tell whether one says of the speaker what the other says of somebody of theirs, or where one
+    does what is done to the other: I'm vegan, my wife is vegan; I sued him, he sued me; she, he.
+
+    Args:
+        a: a statement in lower case; `content_a`: its words without those for the speaker.
+        b: another, with `content_b`.
+
+    """
+    third_a, third_b = _HE_OR_SHE.match(a), _HE_OR_SHE.match(b)
+    if third_a and third_b and third_a[0] != third_b[0]:
+        return True
+    pairs = ((a, b, content_a, content_b), (b, a, content_b, content_a))
+    return any(_is_owned(*pair) or _is_done_to(*pair) for pair in pairs)
+
+
+def _is_owned(own: str, other: str, said: Sequence[str], said_other: Sequence[str]) -> bool:
+    somebody = _OWNED.match(other)
+    if not somebody or _OWNED.match(own) or not _SELF.match(own):
+        return False
+    return (somebody[1] or somebody[2]) not in own and set(said) <= set(said_other)
+
+
+def _is_done_to(own: str, other: str, said: Sequence[str], said_other: Sequence[str]) -> bool:
+    if not _SELF.match(own) or _SELF.match(other) or not _SELF_ELSEWHERE.match(other):
+        return False
+    if _SELF_ELSEWHERE.match(own) or _PASSIVE.search(own) or _PASSIVE.search(other):
+        return False
+    return set(said) == set(said_other)
 
 
 def common_start(a: Sequence[str], b: Sequence[str]) -> int:
