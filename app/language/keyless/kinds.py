@@ -83,7 +83,8 @@ _RETRACTS: Final = lazy_pattern(
     r"(?:please )?forget (?:that|about|what i said about)\b|\b(?:i|we|my \w+|our \w+) (?:no longer"
     r"|(?:don't|doesn't|do not|does not|am not|'m not|is not|isn't|are not|aren't) [^,.]{1,60}"
     r"any ?more)\b|\bi'm not [^,.]{1,60}any ?more\b"
-    r"|^请?(?:忘掉|忘了|别记)|不再|已经不|没有?再(?!见|说)",
+    r"|^(?:please )?(?:don't|do not|never) (?:remember|store|save|keep|note|record) (?:that|this)\b"
+    r"|^请?(?:忘掉|忘了|忘记我|别记|不[用要]记)|不再|已经不|没有?再(?!见|说)",
     re.IGNORECASE,
 )
 

@@ -41,3 +41,17 @@ def test_what_ended_is_a_retraction():
     assert is_retraction("我已經不在騰訊了")
     assert is_retraction("我不再吃肉")
     assert not is_retraction("我们没再说话")
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Don't remember that I am divorced.",
+        "Please do not store that I have depression.",
+        "忘记我住在慕尼黑",
+        "不用记得我离婚了",
+    ],
+)
+def test_what_nobody_may_remember_is_a_retraction(said):
+    assert is_retraction(said)
+    assert not is_retraction("I don't remember that I was ever ill.")
