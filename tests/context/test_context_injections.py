@@ -4,6 +4,7 @@ import asyncio
 from datetime import UTC, datetime
 from typing import Any
 
+import asyncpg
 import pytest
 from fastapi import FastAPI
 from httpx import AsyncClient
@@ -11,6 +12,7 @@ from httpx import AsyncClient
 from app.prompting.context.injections import Injections, ShownContext
 from app.runtime import Runtime
 from tests.support.api import append, every_page, execute, fields, ok, problem, save
+from tests.support.locks import until_somebody_waits
 from tests.support.patience import PATIENCE
 from tests.support.service import client_of
 from tests.support.tenants import Caller, make_key
@@ -116,6 +118,31 @@ async def test_first_and_last_of_contexts_that_are_written_together(
     assert [datetime.fromisoformat(row[name]) for name in ("first_at", "last_at")] == [
         times[0], times[-1],
     ]  # fmt: skip
+
+
+async def test_an_append_that_notes_its_use_meanwhile_is_no_deadlock(
+    talk: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
+) -> None:
+    tea, dog = [(await save(talk, text, on_duplicate="allow"))["memory_id"] for text in (TEA, DOG)]
+    noted = Injections(runtime.database)
+    noted.note(acme.tenant_id, "s", [tea], datetime(2026, 1, 1, tzinfo=UTC))
+    await noted.flush()
+    noted.note(acme.tenant_id, "s", [tea, dog], datetime(2026, 1, 2, tzinfo=UTC))
+    appending = await asyncpg.connect(dsn)
+    await appending.execute("SET ROLE kemem_owner")
+
+    async with appending.transaction():
+        owned = f"WHERE tenant_id = '{acme.tenant_id}' AND session_id = 's' FOR UPDATE"
+        await appending.execute(f"SELECT FROM sessions {owned}")
+        flush = asyncio.create_task(noted.flush())
+        await until_somebody_waits(dsn, appending.get_server_pid())
+        await appending.execute(f"SELECT FROM context_injections {owned}")
+    await flush
+
+    await appending.close()
+    shown = "SELECT memory_id FROM context_injections WHERE tenant_id = $1 AND session_id = 's'"
+    rows = await execute(dsn, shown, acme.tenant_id)
+    assert {row["memory_id"] for row in rows} == {tea, dog}
 
 
 async def test_what_could_not_be_written_keeps_its_first_time(
