@@ -128,7 +128,7 @@ residence = {i}{living}{adv}(?P<with> (?:alone|together|with [\w' ]+?))?
      (?:in|at) {v}{tail}
 residence began = (?:i|the user|user){have} (?:moved|relocated|emigrated|immigrated)
     (?: back| over| here)*(?: from [\w ]+?)? to
-     (?!\S*(?-i:[a-z][A-Z0-9]|\.\w)){v}{tail}
+     (?!\S*(?-i:[a-z][A-Z0-9]|\.\w))(?!\S+ [0-9])(?=(?:the )?(?-i:[A-ZÀ-Þ])){v}{tail}
 residence = {my} (?:home|home address|address|residence) is (?:in |at )?{v}{tail}
 occupation employer = {i}{working} as {as}{job} (?:at|for) {v2}{tail}
 employer occupation = {i}{working} (?:at|for) {v} as {as}(?P<v2>[^,;]+?){tail}
@@ -241,7 +241,8 @@ residence = {adv}(?:家?住在|住于|居住[在于]|定居[在于]?|现居住?�
 residence = {adv}住(?![院校了得过一在不宿酒宾]){place}{stay}
 residence = {adv}在{place}(?:居住|定居|住|生活|安家){stay}
 residence began = {adv}(?:全家|一家人?)?(?:从.{1,10}?)?(?:搬家?[到来去回]|移[居民]到?|迁到)了?
-    (?!新|[来去]了?$|[^，,]*(?:实习|{n}(?:个?星期|周|个月|天))){place}{stay}
+    (?!新|[来去]了?$|[^，,]*(?:组|(?<![东南西北中])部门?|班|团队|岗位?)了?$)
+    (?![^，,]*(?:实习|{n}(?:个?星期|周|个月|天))){place}{stay}
 residence = 坐标[是在：:]?{place}
 residence = {of}?(?:现居地|居住地|住址|地址|住处)[是在为]{place}
 employer = {adv}(?:就职|任职|供职|效力|受雇)于{v}

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from app.language.keyless.attributes import attribute_of
+from app.language.keyless.attributes import attribute_of, attributes_of
 from app.language.keyless.kinds import memory_type
 from app.language.keyless.reconciler import decide
 from app.language.llm.extractor import Proposed
@@ -220,3 +220,30 @@ def test_what_was_sold_for_another_thing_is_gone() -> None:
         ("我卖了车买船。", "我有车。"),
     ):
         assert second(new, old, since=None).event == "SUPERSEDE", new
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "I moved to the night shift in May.",
+        "I moved to Windows 11 last week.",
+        "I moved to day shift.",
+        "我搬到了夜班组",
+        "我搬到财务部了",
+    ],
+)
+def test_what_is_no_place_is_no_home(said):
+    assert [each for each in attributes_of(said) if each.name == "user.residence"] == []
+
+
+@pytest.mark.parametrize(
+    ("said", "home"),
+    [
+        ("I moved to Hamburg in March 2021.", "Hamburg"),
+        ("I moved to the Netherlands.", "the Netherlands"),
+        ("i moved to berlin last month", "berlin"),
+        ("我搬到北部了", "北部"),
+    ],
+)
+def test_where_somebody_moved_is_their_home(said, home):
+    assert [each.value for each in attributes_of(said)] == [home]
