@@ -127,7 +127,7 @@ def _relation(new: Comparand, old: Comparand) -> Relation | None:
         return Relation.REPLACES if sure else Relation.MAY_CONTRADICT
     if new.noted is not None and new.noted == old.noted and not new.given and not old.given:
         return _by_words(new, old) or Relation.MAY_CONTRADICT
-    return _by_words(new, old)
+    return None if _denies_less(new, old) else _by_words(new, old)
 
 
 def _is_taken_back(new: Comparand, old: Comparand) -> bool:
@@ -153,17 +153,20 @@ def _by_attribute(new: Comparand, old: Comparand, shared: Sequence[str]) -> Rela
     for name in other:
         around = around.replace(normalise(new.given[name].value), "")
     several = _SEVERAL if _CHANGED.search(around) else _SEVERAL | _CHANGEABLE
-    # What else is told of a job or a move may be that it is one on the side, for how long or what
-    # for, or that one came back.
-    plain = not any(
-        new.given[name].rest and (new.given[name].began or name == "user.occupation")
-        for name in other
-    )
-    sure = plain and several.isdisjoint(other)
+    # What else is told of a home or a job may be that it is one on the side, for how long or what
+    # for, that one came back, or who said so.
+    plain = not (_BESIDES.search(new.form) or any(new.given[name].rest for name in other))
+    # A street says nothing of the town.
+    kinds = {_has_number(new.given[name]) is _has_number(old.given[name]) for name in other}
+    sure = plain and several.isdisjoint(other) and kinds == {True}
     lost = old.given.keys() - new.given.keys() or not new.has(old.given[other[0]].rest)
     if sure and not lost and not any(_is_earlier(new, old, name) for name in other):
         return Relation.REPLACES
     return Relation.MAY_CONTRADICT
+
+
+def _has_number(given: Attribute) -> bool:
+    return any(char.isdigit() for char in given.value)
 
 
 def _same(new: Attribute, old: Attribute) -> bool:
@@ -232,10 +235,20 @@ def _by_words(new: Comparand, old: Comparand) -> Relation | None:
     return Relation.MAY_CONTRADICT if other else None
 
 
+def _denies_less(new: Comparand, old: Comparand) -> bool:
+    """Tell whether two denials are of more and of less, of which more words say less: no red meat,
+    no meat.
+    """
+    nested = new.words < old.words or old.words < new.words
+    return nested and new.wording.negative and old.wording.negative
+
+
 def _by_polarity(new: Comparand, old: Comparand, shared: float) -> Relation | None:
     """Two statements of which one denies something: surely what the other says, if it denies no
     more than that, and that is most of the other.
     """
+    if _describes(new, old):
+        return None
     denied, said = (new, old) if new.wording.negative else (old, new)
     most = len(denied.words) * 2 >= len(said.words)
     if denied.words <= said.words and said.counts_all_of(denied) and most:
@@ -304,6 +317,10 @@ _SEVERAL: Final = frozenset({"user.workplace", "user.origin", "user.language"})
 """Attributes that may have two values at a time: 在北京工作 and 在百度工作."""
 _CHANGEABLE: Final = frozenset({"user.occupation", "user.school"})
 """As those, unless the new statement says that something changed."""
+_BESIDES: Final = lazy_pattern(
+    r"\b(?:also|as well|too|besides|sometimes|part[- ]time|weekends?|winters?|summers?"
+    r"|(?:mon|tues|wednes|thurs|fri|satur|sun)days)\b|[还也兼]|周末|[春夏秋冬][天季]"
+)
 _CHANGED: Final = lazy_pattern(r"\b(?:now|these days|new|became)\b|现在|如今|改行|转行|换")
 _NAMED: Final = lazy_pattern(r"\b(?:named|called|name)\b|名")
 # A number that is part of a name counts nothing.

@@ -247,3 +247,21 @@ def test_what_is_no_place_is_no_home(said):
 )
 def test_where_somebody_moved_is_their_home(said, home):
     assert [each.value for each in attributes_of(said)] == [home]
+
+
+@pytest.mark.parametrize(
+    ("new", "old"),
+    [
+        ("I also work at a bakery on Saturdays.", "I work at Siemens."),
+        ("I work for Bosch as well.", "I work at Siemens."),
+        ("I live in Spain in winter.", "I live in Munich."),
+        ("He told me: I work at Apple and I earn 200k.", "I work at Siemens."),
+        ("My sister told me: I live in Oslo now.", "I live in Munich."),
+        ("I live at Rua Augusta 5.", "I moved to Lisbon."),
+        ("I like coffee ice cream.", "I don't like coffee."),
+        ("I don't eat red meat.", "I don't eat meat."),
+        ("I don't eat meat.", "I don't eat red meat."),
+    ],
+)
+def test_what_may_hold_beside_it_ends_nothing_and_is_stored(new, old):
+    assert second(new, old, since=None).event == "ADD"
