@@ -48,7 +48,7 @@ async def measure(runtime: Runtime, rounds: int) -> dict[str, Any]:
         runtime.saving_rules.gate,
         runtime.now,
     )
-    service = ProfileService(runtime.work, auto_create=True)
+    service = ProfileService(runtime.work, runtime.saving_rules.gate, auto_create=True)
     profiler = RulesProfiler()
     found: dict[str, Any] = {}
     for size in SIZES:

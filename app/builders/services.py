@@ -303,7 +303,9 @@ SERVICES: Final[Mapping[type[Any], Builder]] = MappingProxyType(
         GraphService: lambda _, at: GraphService(at.work, at.now),
         GraphEditService: lambda _, at: GraphEditService(at.work, at.now),
         GraphMergeService: lambda _, at: GraphMergeService(at.work, at.now),
-        ProfileService: lambda _, at: ProfileService(at.work, auto_create=at.settings.auto_create),
+        ProfileService: lambda _, at: ProfileService(
+            at.work, at.saving_rules.gate, auto_create=at.settings.auto_create
+        ),
         MemoryDocumentService: lambda services, at: MemoryDocumentService(
             at.work,
             services.get(SaveService),

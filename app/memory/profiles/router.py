@@ -16,6 +16,7 @@ from app.identity.tenants.principal import (
 )
 from app.identity.users.schemas import UserNotFoundError
 from app.language.llm.errors import EmbeddingUnavailableError
+from app.memory.memories.errors import GateRejectedError
 from app.memory.profiles.document_service import MemoryDocumentService
 from app.memory.profiles.documents import (
     DocumentImported,
@@ -44,7 +45,12 @@ from app.platform.work.unit import MemoryDisabledError, MemoryPausedError
 
 router = APIRouter(prefix="/v1", tags=["profiles"], responses=responses_for(*KEY_ERRORS))
 
-WRITE_ERRORS = (VersionConflictError, VersionRequiredError, MemoryDisabledError)
+WRITE_ERRORS = (
+    VersionConflictError,
+    VersionRequiredError,
+    MemoryDisabledError,
+    GateRejectedError,
+)
 USER_ERRORS = (
     UserNotFoundError,
     IdTakenError,

@@ -1,6 +1,8 @@
 """Use cases of profiles: read, edit, history, derive now; and rows as the API shows them."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
+from functools import partial
 from typing import Any
 
 import structlog
@@ -15,6 +17,9 @@ from app.identity.projects.repository import ProjectRepository
 from app.identity.projects.schemas import ReadOnlyMemberError
 from app.identity.tenants.access import Access, Principal
 from app.identity.users.repository import UserRepository
+from app.language.text.offload import read_text
+from app.memory.memories.errors import GateRejectedError
+from app.memory.memories.gate import Gate
 from app.memory.memories.owner import ensure_owner, user_owner
 from app.memory.memories.refreshes import (
     PROFILE,
@@ -101,8 +106,9 @@ log = structlog.get_logger()
 class ProfileService:
     """Profiles of users and projects, as far as a caller may see and edit them."""
 
-    def __init__(self, work: Work, *, auto_create: bool) -> None:
+    def __init__(self, work: Work, gate: Gate, *, auto_create: bool) -> None:
         self._work = work
+        self._gate = gate
         self._auto_create = auto_create
 
     async def of_user(self, principal: Principal, user_id: str) -> UserProfileRead:
@@ -152,11 +158,13 @@ class ProfileService:
             IdTakenError: the id belongs to a user whom this key may not see.
             VersionConflictError: the profile has another version than `expected`.
             UnknownSlotError, SlotTooLongError: of a slot of the home agent.
+            GateRejectedError: a value must not be kept.
             DisabledError, MemoryPausedError, MemoryDisabledError: writing is switched off.
 
         """
         self._work.refuse_disabled()
         changes = _user_changes(body)
+        await self._judge(changes)
         async with self._work.write(principal) as unit:
             users = UserRepository(unit.db, principal.access)
             if await users.find(user_id) is None:
@@ -185,6 +193,7 @@ class ProfileService:
             ProjectNotFoundError: there is none for this caller.
             VersionConflictError: the profile has another version than `expected`.
             ReadOnlyMemberError: the caller is a viewer.
+            GateRejectedError: a value must not be kept.
             MemoryDisabledError: writing is switched off.
 
         """
@@ -194,11 +203,26 @@ class ProfileService:
             decisions = body.model_dump(mode="json")[DECISIONS]
             # Null and an empty list both give the slot back to jobs.
             changes.append(ValueChange(DECISIONS, decisions or None))
+        await self._judge(changes)
         async with self._work.write(principal) as unit:
             await _writable(unit.db, principal, project_id)
             owner: Owner = ("project", project_id)
             await self._write(unit.db, principal, owner, changes, expected, whole=whole)
             return await _project_profile(unit.db, principal.access, project_id)
+
+    async def _judge(self, changes: Sequence[ValueChange]) -> None:
+        """Refuse what must not be kept: every context of the user or the project has it.
+
+        Raises:
+            GateRejectedError: with a reason for each rule that a value breaks.
+
+        """
+        texts = [str(change.value) for change in changes if change.value is not None]
+        judged = partial(self._gate.check_kept, extracted=False)
+        found = [await read_text(len(text), judged, text) for text in texts]
+        reasons = {reason.code: asdict(reason) for each in found for reason in each}
+        if reasons:
+            raise GateRejectedError([*reasons.values()])
 
     async def _write(
         self,
