@@ -702,6 +702,13 @@ def test_parts_that_keep_their_roles_may_stand_elsewhere(one: str, other: str) -
     assert differs(one, other) is differs(other, one) is None
 
 
+def test_one_number_that_counts_the_other_thing_is_a_difference():
+    daughters, sons = "I have two daughters and a son.", "I have two sons and a daughter."
+    assert differs(daughters, sons) == differs(sons, daughters) == "number"
+    assert differs("I swim at 7 on Monday.", "On Monday at 7 I swim.") is None
+    assert differs(daughters, "I have a son and two daughters.") is None
+
+
 OF_ANOTHER = [
     ("My wife is allergic to nuts.", "I'm allergic to nuts."),
     ("The user is allergic to nuts.", "The user's son is allergic to nuts."),

@@ -110,8 +110,12 @@ def counts_moved(a: "Wording", b: "Wording") -> bool:
     """
     of_a, of_b = a.numbers, b.numbers
     values_a, values_b = ([value for value, _ in numbers] for numbers in (of_a, of_b))
-    if max(len(of_a), len(of_b)) < 2 or set(values_a) != set(values_b):
+    if not of_a or set(values_a) != set(values_b):
         return False
+    if len(of_a) == len(of_b) == 1:
+        # Two daughters and a son, two sons and a daughter.
+        behind = {_meaning(of_a[0][1]), _meaning(of_b[0][1])}
+        return len(behind) == 2 and behind <= set(a.tokens) and set(a.tokens) == set(b.tokens)
     if a.tokens == b.tokens:
         return values_a != values_b
     return sorted(a.tokens) == sorted(b.tokens) and sorted(of_a) != sorted(of_b)
