@@ -11,19 +11,18 @@ from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 
-import httpx
 import pytest
 from typer.testing import CliRunner, Result
 
 from app.cli.import_export import checked
 from app.cli.main import cli
 from kemem.exports import BrokenExportError
-from tests.support.flaky_server import Behaviour, FlakyServer, flaky_server, sends
+from tests.support.flaky_server import Behaviour, FlakyServer, flaky_server
 from tests.support.patience import PATIENCE
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "cli"))
 
-from cli_support import KEMEM, Service, embedded, environment
+from cli_support import KEMEM, Service, embedded, environment, handed_on
 
 Run = Callable[..., Result]
 
@@ -255,18 +254,10 @@ def _forwards(
 
     def behave(to: BaseHTTPRequestHandler) -> None:
         request = between.requests[-1]
-        names = ("Authorization", "Content-Type", "Idempotency-Key")
-        answer = httpx.request(
-            request.method,
-            service.address + request.path,
-            headers={name: request.headers[name] for name in names if name in request.headers},
-            content=request.body,
-            timeout=PATIENCE,
-            trust_env=False,
-        )
+        answered = handed_on(request, service)
         if sum("/import" in one.path for one in between.requests) == 2:
             held.set()
             let_go.wait(PATIENCE)
-        sends(answer.content, answer.status_code, Content_Type=answer.headers["Content-Type"])(to)
+        answered(to)
 
     return behave
