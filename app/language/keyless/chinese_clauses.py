@@ -26,9 +26,9 @@ _PART_END: Final = lazy_pattern(
 )
 _CONNECTIVE: Final = lazy_pattern(
     r"(?:嗯+|哈[喽啰]|哇塞|[啊哦哎唉诶欸哇嘿哈呀嗨]+(?=[，,、\s我你他她这那今昨]|\Z)"
-    r"|对[啊呀的了]*(?![我你他她不面方])|是[啊的](?=[，, ])|没错|不过|但是?|可是|可(?=[我他她])"
-    r"|所以|而且|然后|其实|另外|还有(?=[，, ])|话说|只是|只不过|毕竟|再说|总之|那么|于是|结果"
-    r"|并且|以及|就是(?=我)|反正|首先|其次|当然(?!是)"
+    r"|对[啊呀的了]*(?![我你他她不面方])|是[啊的](?=[，, ])|没错|可(?=[我他她])"
+    r"|(?:不过|但是?|可是|其实)(?!没有|不是)|所以|而且|然后|另外|还有(?=[，, ])|话说|只是|只不过"
+    r"|毕竟|再说|总之|那么|于是|结果|并且|以及|就是(?=我)|反正|首先|其次|当然(?!是)"
     r"|说实话|老实说|说真的|顺便说一下|补充一下|比如说?|例如|[，,、\s])+"
 )
 _MARKS: Final = ' ”"」\n'
@@ -47,6 +47,8 @@ _QUESTION: Final = lazy_pattern(
     rf"{_HOW}|{_WHETHER}|吗$|什么意思|有什么|如何|应该怎|是否|能否|可否|多少钱|好呢$|哪[个些种里]"
     "|什么是|是什么"
 )
+_OF_WORDS: Final = lazy_pattern("[”」]|.*(?:怎么[说读念写译]|什么意思)")
+"""It asks about the words before it: “我对坚果过敏”用意大利语怎么说."""
 _INDIRECT: Final = lazy_pattern(
     "(?:学|教|知道|懂|了解|明白|发现|忘|记得|决定)[^，]{0,4}(?:怎么|如何|为什么|哪|有什么|是不是)"
 )
@@ -262,7 +264,7 @@ def _before_question(part: _Part, *, asked: bool) -> _Part | None:
     tail = _TAIL.search(part.text)
     if tail and (asked or tail["request"]):
         told = part.text[: tail.start()].rstrip(" 我还就都")
-        if len(told) < _TELLING or _UNFINISHED.search(told):
+        if len(told) < _TELLING or _UNFINISHED.search(told) or _OF_WORDS.match(part.text):
             return None
         return _Part(part.start, part.start + len(told), told)
     addressed = _ADDRESS.match(part.text) is not None and "我" not in part.text

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from app.language.keyless.chinese_cues import PERSON
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import has_cjk
 
@@ -80,7 +81,8 @@ _TEXTS: Final = (
 )
 # What follows was written elsewhere, as far as the next paragraph that asks for something.
 _ANNOUNCED: Final = lazy_pattern(
-    rf"(?:\b(?:here(?:['’]s| is| are)|this is|below is|following)\b[^.?!:\n]{{0,50}}\b{_TEXTS}\b"
+    rf"(?:\b(?:here(?:['’]s| is| are)|this is|below is|following)\b[^.?!:\n]{{0,50}}"
+    rf"\b(?:{_TEXTS}|his|her|their|(?:my|the) \w+['’]s)\b"
     r"|(?:^|[.?!\n] ?|\b(?:please|you) )"
     r"(?:translate|proofread|rewrite|rephrase|paraphrase|summari[sz]e|correct|polish|edit"
     rf"|shorten|fix|improve|review|check)\b[^.?!:\n]{{0,60}}"
@@ -90,6 +92,17 @@ _ANNOUNCED: Final = lazy_pattern(
     r"(?=(?<!\n)\n[ \t]*+\n\s*+(?:can|could|would|will|please|what|how|do|does|is|i|my|thanks"
     r"|请|能|帮|你|我|谢)|\Z)",
     re.IGNORECASE | re.DOTALL,
+)
+# What somebody else said or wrote, what was made up, and an example that a message opens with.
+_OF_OTHERS: Final = lazy_pattern(
+    r"(?:^|(?<=[.?!] ))(?:(?!\b(?:i|we)\b)[^.?!:,\n]){1,40} "
+    r"(?:told (?:me|us)|said|says|wrote|writes|texted)(?: to (?:me|us))?: .*"
+    rf"|(?:^|(?<=[。？！]))(?:我们?[的家]?(?={PERSON})|(?!我)[^。？！：\n]){{1,20}}"
+    r"(?:[说写]道?|告诉我们?|问我?|回[复答]我?)：.*"
+    r"|(?:^|(?<=[。？！]))(?:[请再你]|[帮给]我)*写[^。？！：\n]{1,20}：.*|\A\s*角色扮演[：，].*"
+    r"|\A\s*(?:(?:for (?:example|instance)|e\.g\.),? (?=(?:i|we|my|our)\b)"
+    r"|(?:比如说?|例如)[，：]?(?=我)).*",
+    re.IGNORECASE | re.MULTILINE,
 )
 _QUOTATION: Final = lazy_pattern(r'"([^"\n]{2,2000})"|“([^“”\n]{2,2000})”|「([^「」\n]{2,2000})」')
 _SPEAKS: Final = lazy_pattern(r"\b(?:I|I['’]m|my|me|we|our|us)\b|我|咱")
@@ -102,7 +115,7 @@ def without_pasted(text: str) -> str:
     Of a quotation that is long, or that says "I", the quotation marks stay: a title in quotes
     stays whole.
     """
-    for pattern in (_FENCE, _INLINE_CODE, _ANNOUNCED, _MAIL, _CODE_LINE):
+    for pattern in (_FENCE, _INLINE_CODE, _OF_OTHERS, _ANNOUNCED, _MAIL, _CODE_LINE):
         text = pattern.sub(_blank, text)
     return _QUOTATION.sub(_quotation, text)
 

@@ -175,9 +175,12 @@ _OPEN: Final = lazy_pattern(
     r"|draft|rewrite|proofread)\b|[\"“”«»]|(?<!\w)['‘]",
     re.IGNORECASE,
 )
-# What belongs to the clause before it, if that tells.
+# What belongs to the clause before it, if that tells, or takes it back: "but I'm not really".
 _SUBORDINATE: Final = lazy_pattern(
-    r"[\s,]*(?:since|while|when|even though|though|although|whereas)\b", re.IGNORECASE
+    r"[\s,]*(?:(?:since|while|when|even though|though|although|whereas)\b"
+    r"|but (?:i|we|it|that)(?: (?:am|are|is|was|were|do|did|have|had) not|'m not|'s not|'re not"
+    r"| \w+n't)(?: (?:really|actually|at all|true|so))*[\s.!]*$)",
+    re.IGNORECASE,
 )
 _OWN: Final = lazy_pattern(rf"\b{_FIRST}", re.IGNORECASE)
 _PRONOUN: Final = lazy_pattern(
@@ -196,7 +199,7 @@ _JOINT_SUBJECT: Final = lazy_pattern(
 )
 _RELATIVE: Final = lazy_pattern(r"(?:(?:which|who)\b)(?! (?:can|could|should|do)\b)", re.IGNORECASE)
 _FRAGMENT: Final = lazy_pattern(
-    r"(?:to|than|as|like|such as|when|while)\b[^,]*$|including\b", re.IGNORECASE
+    r"(?:to|than|as|like|such as|when|while|where|which)\b[^,]*$|including\b", re.IGNORECASE
 )
 _MAY_OPEN: Final = tuple("\"'“‘(@#$€£")
 Part = Literal["tells", "asks", "goes_on", "inside"]
@@ -358,7 +361,7 @@ def _joins(message: _Message, unit: Sequence[_Piece], piece: _Piece) -> bool:
     return (
         not _OWN.match(message.said, message.opening(piece.start, piece.end))
         or (piece.start - begin <= LONGEST_INTRODUCTION and all(x.part == "goes_on" for x in unit))
-        or _SUBORDINATE.match(message.said, piece.start) is not None
+        or _SUBORDINATE.match(message.said, piece.start, piece.end) is not None
         or _dangles(message.words([piece]))
     )
 

@@ -53,8 +53,8 @@ _KINDS: Final = (
     ("habit", lazy_pattern(
         r"\b(?:every (?!one|thing|body)\w+|usually|always|often|regularly|daily|weekly|(?:once"
         r"|twice|times) an? (?:day|week|month|year)|on (?:weekdays|weekends|\w+days)"
-        r"|an? (?:day|week|month))\b|每(?:天|周|个?月|年|晚|早|次|逢)|经常|总是|老是|通常"
-        r"|一般(?!般)|习惯|平时|常常|天天|从不|从来不|有时候",
+        r"|(?<!for )(?<!in )(?<!about )an? (?:day|week|month))\b"
+        r"|每(?:天|周|个?月|年|晚|早|次|逢)|经常|总是|老是|通常|一般(?!般)|习惯|平时|常常|天天|从不|从来不|有时候",
         re.IGNORECASE,
     )),
     ("skill", lazy_pattern(

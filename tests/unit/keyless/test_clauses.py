@@ -1,5 +1,7 @@
 """What counts as pasted, and that places in the text stay."""
 
+import pytest
+
 from app.language.keyless.clauses import Clause, without_pasted
 
 
@@ -36,6 +38,47 @@ def test_a_situation_that_is_announced_was_said():
 def test_text_to_translate_is_pasted():
     assert said("translate to French: I live in Rome with my cat") == "translate to French:"
     assert said("帮我翻译成英文：我住在上海，我养了一只猫，每天都去公园散步") == "帮我翻译成英文："
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "A customer wrote: my order is late and I live in Bern. Answer politely.",
+        "My sister told me: I live in Oslo now.",
+        "My colleague wrote to me: I am leaving.",
+        "For example, I work at Google and my boss asks me to lie. What should I do?",
+        "客户写道：我的订单号是55123，我住在伯尔尼。请礼貌地回复。",
+        "我姐姐告诉我：我现在住在奥斯陆。",
+        "我的同事说：我是素食者。",
+        "帮我写一个故事：我住在布拉格。",
+        "角色扮演：你是服务员，我是对牛奶过敏的顾客。",
+        "比如，我在谷歌工作，老板让我撒谎，我该怎么办？",
+    ],
+)
+def test_what_others_say_or_is_made_up_was_not_said(text):
+    assert said(text) == ""
+    assert said(f"I live in Rome.\n{text}").startswith("I live in Rome.")
+
+
+def test_what_somebody_of_the_speaker_wrote_is_pasted():
+    text = "Here is my colleague's bio: I am a data scientist. I love hiking. Make it shorter."
+    assert said(text) == "Here is my colleague's bio:"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "As I said: I live in Munich.",
+        "My address: I live at Rua Augusta 5.",
+        "I live in Bonn. For example, I walk to work.",
+        "我说：我住在北京。",
+        "我跟医生说：我对花生过敏。",
+        "我想说：我住在北京。",
+        "我的情况是这样的：我住在北京，今年30岁。",
+    ],
+)
+def test_what_the_speaker_says_before_a_colon_pastes_nothing(text):
+    assert said(text) == text
 
 
 def test_time_of_day_announces_nothing():

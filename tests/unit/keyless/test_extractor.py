@@ -96,6 +96,8 @@ def test_confidence_is_at_least_the_floor():
         ("I decided to sell my car in May", "decision"),
         ("I'm planning to travel to Japan in March", "goal"),
         ("I go running every morning", "habit"),
+        ("I run 10 km a week", "habit"),
+        ("I'm in Paris for a week", "fact"),
         ("I speak French", "skill"),
         ("I broke my wrist in Zell am See last week", "event"),
         ("My daughter Mia is six years old", "fact"),
@@ -111,6 +113,32 @@ def test_times_are_not_cut_and_nothing_is_lost():
         "My train leaves at 12:30",
         "my daughter Mia takes swimming lessons at 7:40.",
     ]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "I told my boss I am sick, but I am not.",
+        "I told my boss that I am sick but I'm not really.",
+        "I told everyone I have a girlfriend, though that isn't true.",
+        "我跟老板说我病了，其实没有",
+        "我告诉大家我三十岁，但其实不是",
+    ],
+)
+def test_what_is_taken_back_in_its_sentence_is_never_told_without(text):
+    assert only(text).content == text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Can you recommend a dentist in Lyon, where I live since 2022?",
+        "“我对坚果过敏”用意大利语怎么说？",
+        "我对坚果过敏用意大利语怎么说？",
+    ],
+)
+def test_rest_of_a_question_that_tells_nothing_alone_is_not_proposed(text):
+    assert read(text) == []
 
 
 def test_two_plain_sentences_are_two_statements():
