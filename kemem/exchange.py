@@ -49,10 +49,14 @@ _SECONDS = re.compile(r"[0-9]{1,9}(\.[0-9]{1,9})?")
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often a call is retried, and its time in seconds, all attempts and waits included."""
+    """How often a call is retried, and its time in seconds, all attempts and waits included.
+
+    `first_pause` is the longest wait before the first retry.
+    """
 
     timeout: float
     max_retries: int
+    first_pause: float = FIRST_PAUSE_SECONDS
 
     def __post_init__(self) -> None:
         if not 0 < self.timeout < float("inf"):
@@ -117,12 +121,13 @@ class Exchange(Generic[Result]):
                 return None
             self._retries += 1
         asked = None if isinstance(outcome, httpx.RequestError) else retry_after(outcome)
-        seconds = self._backoff() if asked is None else asked + 0.25 * self._jitter()
+        first = self._policy.first_pause
+        seconds = self._backoff() if asked is None else asked + first * self._jitter()
         return seconds if self._clock() + seconds < self._end else None
 
     def _backoff(self) -> float:
         """Doubled with each retry, of which a random half to whole, so that callers spread out."""
-        doubled = FIRST_PAUSE_SECONDS * 2.0 ** max(self._retries - 1, 0)
+        doubled = self._policy.first_pause * 2.0 ** max(self._retries - 1, 0)
         return min(doubled, LONGEST_PAUSE_SECONDS) * (0.5 + 0.5 * self._jitter())
 
     def _may_repeat(self, outcome: Outcome) -> bool:

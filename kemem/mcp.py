@@ -11,7 +11,7 @@ import os
 import sys
 import threading
 from base64 import b64encode
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO, Final
 from uuid import uuid4
@@ -47,12 +47,17 @@ class Relay:
     """Passes messages on to a service, each as soon as it comes."""
 
     def __init__(
-        self, service: Service, http: httpx.AsyncClient, write: Callable[[bytes], None]
+        self,
+        service: Service,
+        http: httpx.AsyncClient,
+        write: Callable[[bytes], None],
+        pauses: Sequence[float] = PAUSES,
     ) -> None:
-        """Send with `http`, and `write` answers, each a line."""
+        """Send with `http`, once more after each of `pauses`, and `write` answers, each a line."""
         self._url = f"{service.base_url}/mcp"
         self._http = http
         self._write = write
+        self._pauses = pauses
         self._version: str | None = None
         self._running: dict[str, asyncio.Task[None]] = {}
         self._noted: set[asyncio.Task[None]] = set()
@@ -120,7 +125,7 @@ class Relay:
 
     async def _sent(self, line: bytes, headers: Mapping[str, str]) -> httpx.Response:
         """Raises httpx.HTTPError."""
-        for pause in PAUSES:
+        for pause in self._pauses:
             try:
                 return await self._http.post(self._url, content=line, headers=headers)
             except httpx.TimeoutException:

@@ -2,6 +2,7 @@
 
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -23,24 +24,19 @@ def server() -> Iterator[FlakyServer]:
 
 @pytest.fixture(params=[Memory, AsyncMemory])
 async def open_memory(request, server) -> AsyncIterator[Callable[..., Memory | AsyncMemory]]:
-    """Opens a client of the server with further arguments; closed at the end."""
-    opened: list[Memory | AsyncMemory] = []
+    """Opens clients of the server, which wait a hundredth of a second before they try again."""
+    given = httpx.Client if request.param is Memory else httpx.AsyncClient
+    connections = given(verify=TRUST, trust_env=False)
 
     def open_one(**arguments: Any) -> Memory | AsyncMemory:
-        opened.append(request.param(server.address, KEY, **arguments))
-        return opened[-1]
+        memory = request.param(server.address, KEY, http_client=connections, **arguments)
+        memory._retry_policy = replace(memory._retry_policy, first_pause=0.01)
+        return memory
 
     yield open_one
-    for one in opened:
-        await ask(one.close)
+    await ask(connections.close if request.param is Memory else connections.aclose)
 
 
 @pytest.fixture
-async def memory(open_memory, request) -> AsyncIterator[Memory | AsyncMemory]:
-    """A client with connections that were given to it; `open_memory` opens one with its own."""
-    if request.node.callspec.params["open_memory"] is Memory:
-        with httpx.Client(verify=TRUST, trust_env=False) as connections:
-            yield open_memory(timeout=20, http_client=connections)
-    else:
-        async with httpx.AsyncClient(verify=TRUST, trust_env=False) as connections:
-            yield open_memory(timeout=20, http_client=connections)
+def memory(open_memory) -> Memory | AsyncMemory:
+    return open_memory(timeout=20)

@@ -44,7 +44,7 @@ class Desk:
 async def relayed(desk: Desk, answering: Answering) -> None:
     """Pass on all that the desk says until it closes."""
     async with httpx.AsyncClient(transport=httpx.MockTransport(answering)) as http:
-        await Relay(SERVICE, http, desk.hear).run(desk.read())
+        await Relay(SERVICE, http, desk.hear, [0.01] * len(PAUSES)).run(desk.read())
 
 
 def result(request: httpx.Request, **content: Any) -> httpx.Response:
