@@ -14,7 +14,12 @@ from test_embedder_contract import TEXTS
 
 from app.errors import ConfigurationError
 from app.language.llm.embedder import EmbeddingUse
-from app.language.llm.wordllama_embedder import INLINE_BYTES, WordLlamaEmbedder, _numbers
+from app.language.llm.wordllama_embedder import (
+    _WORDS,
+    INLINE_BYTES,
+    WordLlamaEmbedder,
+    _numbers,
+)
 from tests.support.patience import PATIENCE
 
 OWN_ANSWERS = """
@@ -205,3 +210,34 @@ async def test_nothing_is_spent(wordllama: WordLlamaEmbedder):
     await wordllama.embed(["green tea", "long " * 900], use)
 
     assert use == EmbeddingUse()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tea and tea",
+        " tea",
+        "tea ",
+        "two  spaces",
+        "a\n b",
+        "<s> b",
+        "a </s> b",
+        "a \u2581b",
+        "用户 茶",
+    ],
+)
+async def test_text_has_the_vector_of_all_its_tokens(wordllama: WordLlamaEmbedder, text: str):
+    whole = wordllama._tokenizer.encode_batch_fast([text], add_special_tokens=False)[0].ids
+
+    # A second time, when its words are known.
+    assert wordllama._tokens([text]) == wordllama._tokens([text, "tea"])[:1] == [whole]
+
+
+def test_only_so_many_words_are_kept_and_no_long_ones():
+    embedder = WordLlamaEmbedder.load()
+    for start in range(0, 3 * _WORDS, 2_000):
+        embedder._tokens([" ".join(f"{number}" for number in range(start, start + 2_000))])
+
+    assert 0 < len(embedder._known) <= _WORDS
+    embedder._tokens(["x" * 1_000])
+    assert "x" * 1_000 not in embedder._known
