@@ -37,7 +37,7 @@ class Flaky:
 
 async def end_after_a_while(queue: Flaky) -> bool:
     """Drain for longer than is waited for the database, and end a run then."""
-    endings = Endings(cast("Database", None), cast("Dispatch", queue))
+    endings = Endings(cast("Database", None), cast("Dispatch", queue), pause_seconds=0.01)
     endings.give_up_after(0.05)
     await asyncio.sleep(0.1)
     running = asyncio.create_task(endings.run())

@@ -50,8 +50,11 @@ class _Returned:
 class Endings:
     """Ends of runs that are still to be stored. Belongs to one event loop."""
 
-    def __init__(self, database: Database, dispatch: Dispatch) -> None:
+    def __init__(
+        self, database: Database, dispatch: Dispatch, *, pause_seconds: float = PAUSE_SECONDS
+    ) -> None:
         self._database = database
+        self._pause_seconds = pause_seconds
         self._dispatch = dispatch
         self._waiting: list[_Returned] = []
         self._any = asyncio.Event()
@@ -108,7 +111,7 @@ class Endings:
                 tries += not isinstance(error, UnavailableError)
                 if self._is_given_up() or tries > MOST_TRIES:
                     raise
-                await asyncio.sleep(PAUSE_SECONDS)
+                await asyncio.sleep(self._pause_seconds)
             else:
                 self._stored()
                 return True
@@ -174,4 +177,4 @@ class Endings:
         self._waiting = [ended for ended in batch if not ended.written.done()] + self._waiting
         if self._waiting:
             self._any.set()
-        await asyncio.sleep(PAUSE_SECONDS)
+        await asyncio.sleep(self._pause_seconds)

@@ -437,7 +437,7 @@ class TestConnection:
         )
 
     async def test_repeats_what_may_pass(self, server: OpenAIServer):
-        server.chat.script(refusal(429, retry_after="1"), refusal(500), GOOD)
+        server.chat.script(refusal(429, retry_after="1"), refusal(500, retry_after="0.01"), GOOD)
         started = time.perf_counter()
         async with self.connected(server) as client:
             answer = await ask(OpenAIChat(client, MODEL))
@@ -524,9 +524,9 @@ class TestConnection:
         self, server: OpenAIServer, release: threading.Event
     ):
         # A retry that had a timeout of its own would be followed by another.
-        server.chat.script(refusal(500))
+        server.chat.script(refusal(500, retry_after="0.01"))
         server.chat.otherwise = held(release, GOOD)
-        async with self.connected(server, timeout=1) as client:
+        async with self.connected(server, timeout=0.5) as client:
             error = await failure(OpenAIChat(client, MODEL))
 
         assert error.reason == "timeout"

@@ -2,7 +2,6 @@
 
 import asyncio
 import threading
-import time
 from datetime import timedelta
 
 import numpy as np
@@ -157,15 +156,13 @@ async def test_a_provider_that_is_not_there_is_a_connection_failure():
     assert error.reason == "connection"
 
 
-async def test_a_retry_waits_as_long_as_the_provider_asks(server: OpenAIServer):
-    server.script(refusal(429, retry_after="1"), refusal(500), good)
-    started = time.perf_counter()
+async def test_what_may_pass_is_asked_again(server: OpenAIServer):
+    server.script(refusal(429, retry_after="0.01"), refusal(500, retry_after="0.01"), good)
     async with server.client(max_retries=2) as client:
         vectors = await OpenAIEmbedder(client, MODEL, NATIVE_DIMENSION).embed(["tea"])
 
     assert vectors.any()
     assert len(server.requests) == 3
-    assert time.perf_counter() - started > 1.0
 
 
 @pytest.mark.parametrize(("asked", "told"), [(None, None), ("0.25", "1"), ("7", "7")])
