@@ -10,8 +10,8 @@ import pytest_asyncio
 from app.platform.embedded.server import EmbeddedPostgres
 from app.prompting.context.context_sql import CONTEXT
 from app.settings import Settings
-from tests.support.api import append, execute, ok, save
-from tests.support.plans import Crowd, never_analysed, new_crowd, nodes, plan_of
+from tests.support.api import append, ok, save
+from tests.support.plans import Crowd, filled_crowd, nodes, plan_of
 from tests.support.service import tapped
 from tests.support.tenants import Caller
 
@@ -49,13 +49,9 @@ async def crowded(
     postgres: EmbeddedPostgres, settings: Settings, request: pytest.FixtureRequest
 ) -> AsyncIterator[Crowd]:
     """A tenant with three sessions of the lengths above, and 200 short ones."""
-    async with new_crowd(postgres, settings, f"context_plan_{request.param}") as crowd:
-        if request.param == "new":
-            await never_analysed(crowd.dsn)
-        await execute(crowd.dsn, CROWD, crowd.tenant_id, list(LENGTHS))
-        if request.param == "analysed":
-            for table in ("agents", "users", "sessions", "messages"):
-                await execute(crowd.dsn, f"ANALYZE {table}")
+    tables = ("agents", "users", "sessions", "messages") if request.param == "analysed" else ()
+    name = f"context_plan_{request.param}"
+    async with filled_crowd(postgres, settings, name, tables, CROWD, list(LENGTHS)) as crowd:
         yield crowd
 
 

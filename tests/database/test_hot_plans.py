@@ -21,16 +21,13 @@ from app.platform.database.engine import driver_of
 from app.platform.embedded.server import EmbeddedPostgres
 from app.platform.jobs.orders import Order
 from app.settings import Settings
-from tests.support.api import execute
 from tests.support.patience import PATIENCE
 from tests.support.plans import (
     PEOPLE,
     Crowd,
+    filled_crowd,
     generic_plans,
-    never_analysed,
-    new_crowd,
     nodes,
-    vacuumed,
 )
 
 MODEL: Final = "wordllama/l2_supercat:256"
@@ -64,13 +61,10 @@ async def crowded(
     postgres: EmbeddedPostgres, settings: Settings, request: pytest.FixtureRequest
 ) -> AsyncIterator[Crowd]:
     """A tenant with 200 users, 4,000 memories, and 8,000 messages in 400 sessions."""
-    async with new_crowd(postgres, settings, f"hot_plans_{request.param}") as crowd:
-        if request.param == "new":
-            await never_analysed(crowd.dsn)
-        await execute(crowd.dsn, CROWD, crowd.tenant_id, MEMORIES)
-        if request.param == "analysed":
-            for table in ("agents", "users", "sessions", "messages", "memories", "jobs"):
-                await vacuumed(crowd.dsn, table)
+    known = ("agents", "users", "sessions", "messages", "memories", "jobs")
+    tables = known if request.param == "analysed" else ()
+    name = f"hot_plans_{request.param}"
+    async with filled_crowd(postgres, settings, name, tables, CROWD, MEMORIES) as crowd:
         yield crowd
 
 

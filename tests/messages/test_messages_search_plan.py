@@ -22,7 +22,7 @@ from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime
 from app.settings import Settings
 from tests.support.api import append, execute
-from tests.support.plans import PEOPLE, Crowd, literal, never_analysed, new_crowd, nodes, plan_of
+from tests.support.plans import PEOPLE, Crowd, filled_crowd, literal, nodes, plan_of
 from tests.support.recall import recalled
 from tests.support.service import client_of, tapped
 from tests.support.tenants import Caller
@@ -49,13 +49,9 @@ async def crowded(
     postgres: EmbeddedPostgres, settings: Settings, request: pytest.FixtureRequest
 ) -> AsyncIterator[Crowd]:
     """A tenant with 8,000 messages in 400 sessions of 200 users of 20 agents."""
-    async with new_crowd(postgres, settings, f"messages_search_plan_{request.param}") as crowd:
-        if request.param == "new":
-            await never_analysed(crowd.dsn)
-        await execute(crowd.dsn, CROWD, crowd.tenant_id)
-        if request.param == "analysed":
-            for table in ("messages", "sessions"):
-                await execute(crowd.dsn, f"ANALYZE {table}")
+    tables = ("messages", "sessions") if request.param == "analysed" else ()
+    name = f"messages_search_plan_{request.param}"
+    async with filled_crowd(postgres, settings, name, tables, CROWD) as crowd:
         yield crowd
 
 

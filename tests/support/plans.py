@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +20,7 @@ from app.platform.database.transactions import FRAME
 from app.platform.embedded.server import EmbeddedPostgres
 from app.runtime import Runtime, open_runtime
 from app.settings import Settings
+from tests.support.api import execute
 from tests.support.databases import migrated_database, served
 from tests.support.patience import PATIENCE
 from tests.support.tenants import make_tenant
@@ -53,6 +54,28 @@ async def new_crowd(
     dsn = await migrated_database(postgres, name)
     async with open_runtime(settings, served(dsn)) as runtime:
         yield Crowd((await make_tenant(runtime)).tenant_id, dsn, runtime)
+
+
+@asynccontextmanager
+async def filled_crowd(
+    postgres: EmbeddedPostgres,
+    settings: Settings,
+    name: str,
+    tables: Sequence[str],
+    fill: str,
+    *values: object,
+) -> AsyncIterator[Crowd]:
+    """A crowd after the statement `fill`, of the tenant $1 and `values`.
+
+    The planner knows `tables` as after some time; without any, it knows none, as on the first day.
+    """
+    async with new_crowd(postgres, settings, name) as crowd:
+        if not tables:
+            await never_analysed(crowd.dsn)
+        await execute(crowd.dsn, fill, crowd.tenant_id, *values)
+        for table in tables:
+            await vacuumed(crowd.dsn, table)
+        yield crowd
 
 
 async def vacuumed(dsn: str, table: str) -> None:
