@@ -57,12 +57,13 @@ def weight(text: str) -> int:
     """How much a text says, in letters: as `length`, with two for each character of a script
     that writes syllables or words.
     """
-    return length(text) + len(_CJK.findall(text))
+    count = length(text)
+    return count if text.isascii() else count + len(_CJK.findall(text))
 
 
 def has_cjk(text: str) -> bool:
     """Tell whether any character is Han, kana, bopomofo or Hangul."""
-    return _CJK.search(text) is not None
+    return not text.isascii() and _CJK.search(text) is not None
 
 
 _MORE: Final = "妳你牠它祂他祇只瞭了藉借荳豆砲炮"

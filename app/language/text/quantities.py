@@ -35,11 +35,13 @@ _UNIT = rf"(?:\s?(?P<unit>(?:{_LATIN_UNITS})(?![a-z])|{_OTHER_UNITS}))?"
 _SCALE_WORDS = ("hundred", "thousand", "million", "billion")
 
 _ANY_DIGIT = lazy_pattern(r"[0-9]")
-_MONTHS: Final = frozenset(name[:3] for name in MONTHS)
-_DAYS: Final = frozenset(name[:3] for name in WEEKDAYS)
+_MONTH_PART = lazy_pattern(either({name[:3] for name in MONTHS}))
+_DAY_PART = lazy_pattern(either({name[:3] for name in WEEKDAYS}))
+# Patterns that begin with what may be missing say first what they can begin with: it takes a third
+# of the time.
 _TIME = lazy_pattern(
-    r"(?<![0-9:.])([0-9]{1,2})(?:[:.]([0-9]{2}))?\s?([ap])\.?m\b\.?"
-    r"|(?<![0-9:.])([0-9]{1,2}):([0-9]{2})(?![0-9:])"
+    r"(?=[0-9])(?:(?<![0-9:.])([0-9]{1,2})(?:[:.]([0-9]{2}))?\s?([ap])\.?m\b\.?"
+    r"|(?<![0-9:.])([0-9]{1,2}):([0-9]{2})(?![0-9:]))"
 )
 _CHINESE_TIME = lazy_pattern(
     # 一点 alone is "a little".
@@ -55,7 +57,7 @@ _MONTH = lazy_pattern(
     r"|\b(may|march|mar)(?=\.? [0-9])|(?<=[0-9] )(may|march|mar)\b|(?<=[0-9][a-z]{2} )(may|march)\b"
 )
 _DIGITS = lazy_pattern(
-    rf"(?P<minus>{_NEGATIVE})?"
+    rf"(?=[{_NEGATIVE}$€£¥\s0-9])(?P<minus>{_NEGATIVE})?"
     r"(?P<sign>[$€£¥])?\s?(?P<number>[0-9]{1,3}(?:,[0-9]{3})+(?:\.[0-9]+)?|[0-9]+(?:\.[0-9]+)*)"
     rf"(?:st|nd|rd|th)?(?P<scale>\s?(?:hundred|thousand|million|billion|k)\b|[百千万萬亿億]{{1,3}})?{_UNIT}"
 )
@@ -76,8 +78,8 @@ _MARK = lazy_pattern(
     rf"|[0-9]+(?!(?:st|nd|rd|th|k|[ap]m|{_LATIN_UNITS})(?![a-z0-9]))[a-z][a-z0-9]*)(?![a-z0-9_])"
 )
 _MINUS = lazy_pattern(
-    rf"(?<![\w.)\]%-])[-\u2212](?=[$€£¥]?[0-9])|\bminus (?=[$€£¥]?[0-9])"
-    rf"|(?:零下|负)(?=[0-9]|{_NUMERAL_CHAR})"
+    rf"(?=[-\u2212m零负])(?:(?<![\w.)\]%-])[-\u2212](?=[$€£¥]?[0-9])|\bminus (?=[$€£¥]?[0-9])"
+    rf"|(?:零下|负)(?=[0-9]|{_NUMERAL_CHAR}))"
 )
 _COUNTED = lazy_pattern(
     rf"([0-9]+(?:[.,:][0-9]+)*|{_NUMERAL}|\b(?:{either(words.NUMBER_WORDS)})\b)(?=[\W_]*(\w?[a-z]*))"
@@ -128,9 +130,9 @@ def _parts(text: str) -> set[str]:
         has.add("digits")
     if not text.isascii():
         has.add("characters")
-    if any(month in text for month in _MONTHS):
+    if _MONTH_PART.search(text):
         has.add("months")
-    if any(day in text for day in _DAYS):
+    if _DAY_PART.search(text):
         has.add("days")
     return has
 

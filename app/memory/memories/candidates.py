@@ -205,20 +205,21 @@ def among_themselves(
         return {}
     vectors = np.stack([candidate.vector for candidate in fresh])
     likeness = vectors @ vectors.T
+    floors = np.array([threshold(candidate.content) for candidate in fresh])
+    # Most are near to none, which shows at once for all of them.
+    near = np.tril(likeness >= floors[:, np.newaxis], -1)
     read = read or cache(Wording)
     found: dict[int, Neighbour] = {}
-    new: list[int] = []
-    for position, candidate in enumerate(fresh):
-        row = likeness[position].tolist()
-        floor = threshold(candidate.content)
-        near = [other for other in new if row[other] >= floor]
+    repeats = np.zeros(len(fresh), bool)
+    for position in np.flatnonzero(near.any(axis=1)).tolist():
+        candidate, row = fresh[position], likeness[position].tolist()
+        new = np.flatnonzero(near[position] & ~repeats).tolist()
         earlier = [
             (fresh[other].memory_id or "", fresh[other].content, row[other])
-            for other in nlargest(NEIGHBOURS, near, key=row.__getitem__)
+            for other in nlargest(NEIGHBOURS, new, key=row.__getitem__)
         ]
         same = nearest_duplicate(candidate, earlier, threshold, read)
-        if same is None:
-            new.append(position)
-        else:
+        if same is not None:
+            repeats[position] = True
             found[candidate.index] = same
     return found
