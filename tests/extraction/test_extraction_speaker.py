@@ -274,7 +274,7 @@ class TestTimeOfARequest:
 
 async def test_older_value_ends_when_the_newer_one_was_said(client: AsyncClient) -> None:
     first = await infer(client, said("I live in Munich.", "2024-01-10T00:00:00Z"))
-    second = await infer(client, said("I live in Lisbon.", JUNE))
+    second = await infer(client, said("I live in Lisbon now.", JUNE))
 
     old = ok(await client.get(f"/memories/{first['memory_id']}"))
     assert (old["status"], old["valid_to"]) == ("superseded", JUNE)
@@ -395,8 +395,8 @@ async def test_another_speaker_of_the_session_is_somebody_else(client: AsyncClie
         return said(content, JUNE, name=name)
 
     await infer(client, spoken("Ana", "I live in Lisbon."), spoken("Ben", "I live in Rome."))
-    await infer(client, spoken("Ana", "I live in Porto."))
+    await infer(client, spoken("Ana", "I live in Porto now."))
 
     rows = await every_page(client, "/memories", user_id="ana")
     live = {(row["speaker"], row["content"]) for row in rows if row["status"] == "active"}
-    assert live == {("Ana", "I live in Porto."), ("Ben", "I live in Rome.")}
+    assert live == {("Ana", "I live in Porto now."), ("Ben", "I live in Rome.")}

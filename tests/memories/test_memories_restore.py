@@ -143,9 +143,24 @@ class TestRestore:
         assert (memory["status"], memory["superseded_by"]) == ("active", None)
         assert (memory["valid_from"], memory["valid_to"]) == (None, None)
         assert set(await listed(client)) == {first["memory_id"], new}
+        assert memory["conflicts_with"] == [new]
+        assert set(await listed(client, in_conflict=True)) == {first["memory_id"], new}
+        lines = await history(client, f"/memories/{new}")
+        assert [line["event"] for line in lines] == ["ADD", "UPDATE"]
         again = ok(await restore(client, path, 1))
         assert (again["memory"]["status"], again["memory"]["superseded_by"]) == ("superseded", new)
         assert await listed(client) == [new]
+
+    async def test_both_hold_where_it_is_restored_once_more(
+        self, client: AsyncClient, path: str
+    ) -> None:
+        new = ok(await client.post(f"{path}/supersede", json={"content": BONN}), 201)["memory_id"]
+        ok(await restore(client, path, 0))
+
+        answer = ok(await restore(client, path, 0))
+
+        assert (answer["superseded_by"], answer["memory"]["conflicts_with"]) == (None, [])
+        assert ok(await client.get(f"/memories/{new}"))["conflicts_with"] == []
 
     async def test_a_successor_that_is_gone_is_named_no_more(
         self, client: AsyncClient, path: str

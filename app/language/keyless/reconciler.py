@@ -152,7 +152,11 @@ def _by_attribute(new: Comparand, old: Comparand, shared: Sequence[str]) -> Rela
     around = new.form
     for name in other:
         around = around.replace(normalise(new.given[name].value), "")
-    several = _SEVERAL if _CHANGED.search(around) else _SEVERAL | _CHANGEABLE
+    changed = _CHANGED.search(around) is not None
+    several = _SEVERAL if changed else _SEVERAL | _CHANGEABLE
+    # Of Munich, Germany and Schwabing nothing tells which lies in which, but who moved left.
+    places = {name for name in other if name == "user.residence" and not new.given[name].began}
+    several |= set() if changed else places
     # What else is told of a home or a job may be that it is one on the side, for how long or what
     # for, that one came back, or who said so.
     plain = not (_BESIDES.search(new.form) or any(new.given[name].rest for name in other))
@@ -315,7 +319,7 @@ def _mended(proposed: Proposed, old: Comparand) -> Relation | None:
 
 _SEVERAL: Final = frozenset({"user.workplace", "user.origin", "user.language"})
 """Attributes that may have two values at a time: 在北京工作 and 在百度工作."""
-_CHANGEABLE: Final = frozenset({"user.occupation", "user.school"})
+_CHANGEABLE: Final = frozenset({"user.occupation", "user.school", "user.name"})
 """As those, unless the new statement says that something changed."""
 _BESIDES: Final = lazy_pattern(
     r"\b(?:also|as well|too|besides|sometimes|part[- ]time|weekends?|winters?|summers?"

@@ -1,6 +1,6 @@
 """Changing what is remembered: edit, archive, restore, supersede; each leaves its history."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -29,7 +29,7 @@ from app.memory.memories.amendments import (
     superseding_values,
     was_closed,
 )
-from app.memory.memories.conflict_repository import shown_memories
+from app.memory.memories.conflict_repository import MOST, ConflictRepository, link, shown_memories
 from app.memory.memories.duplicates import EXPIRED
 from app.memory.memories.errors import (
     DuplicateMemoryError,
@@ -223,10 +223,9 @@ class EditService:
     ) -> MemoryRestored:
         """Make a memory what it was right after one entry of its history, as a new entry.
 
-        Its content comes back with its type, status, validity and metadata; its owner never
-        changes. A superseded memory is active again with the validity it had, and its successor
-        stays as it is. Deleted memories are not restored: they are hidden for good. A state
-        that is the present one makes no entry. Safe to retry with `key`.
+        Its content, type, status, validity and metadata come back; its owner never changes. A
+        superseded memory is active again, in conflict with its successor, which stays as it is.
+        Deleted memories are hidden for good. The present state makes no entry. Retry with `key`.
 
         Raises:
             MemoryNotFoundError, VersionConflictError: as they say.
@@ -279,7 +278,7 @@ class EditService:
             row = await _locked(unit.db, principal, seen, expected)
             superseded_by = row.superseded_by
             amendment = Amendment("RESTORE", changes, model, body.reason)
-            change = await _amended(unit.db, principal, row, amendment)
+            change = await _restored(unit.db, principal, row, amendment)
             [memory] = await shown_memories(unit.db, principal.access, [row])
             answer = MemoryRestored(memory=memory, superseded_by=superseded_by)
             unit.answer(answer, 200, user_id=row.user_id)
@@ -370,6 +369,23 @@ async def _amended(
         await records.note([change], actor=actor, reason=amendment.reason)
         if JUDGED & changes.keys():
             await records.decide([amendment_verdict(principal, row, changes, amendment.event)])
+    return change
+
+
+async def _restored(
+    db: AsyncSession, principal: Principal, row: Memory, amendment: Amendment
+) -> MemoryChange | None:
+    """Change a locked row as `_amended` does; what had taken its place is in conflict with it."""
+    successor = row.superseded_by
+    returns = amendment.changes.get("superseded_by", successor) is None
+    ended = [successor] if successor and returns else []
+    others = await ConflictRepository(db, principal.tenant_id).lock(snapshot(row), ended)
+    if others:
+        named = [*(amendment.changes.get("conflict_ids", row.conflict_ids) or ()), *ended]
+        amendment = replace(amendment, changes=amendment.changes | {"conflict_ids": named[-MOST:]})
+    change, linked = await _amended(db, principal, row, amendment), await link(db, others, [row])
+    records = RecordRepository(db, principal.access)
+    await records.note(linked, actor=principal.key_id, reason=amendment.reason)
     return change
 
 
