@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Final
 
 from app.language.keyless import kinds
-from app.language.keyless.attributes import attribute_of, gives
+from app.language.keyless.attributes import attribute_of, attributes_of, gives
 from app.language.keyless.chinese_clauses import chinese_clauses
 from app.language.keyless.classifier import classifier
 from app.language.keyless.clauses import ASKED, LONGEST, LONGEST_LEAD, Clause
@@ -215,7 +215,8 @@ def _proposed(
     retracts = not (wrong or presupposed) and kinds.is_retraction(clause.text)
     begin = end = None
     if kind not in _UNDATED and attribute not in _DATELESS:
-        begin, end = validity(content, turn.said_at)
+        began = any(each.began for each in attributes_of(content))
+        begin, end = validity(content, turn.said_at, began=began)
     return Proposed(
         content=content,
         memory_type=kind,

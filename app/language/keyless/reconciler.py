@@ -125,7 +125,8 @@ def _relation(new: Comparand, old: Comparand) -> Relation | None:
         most = len(new.gone) * 2 >= len(old.words) and not _is_earlier(new, old)
         sure = most and new.is_surely_gone and (new.is_switch or old.is_of_one_thing)
         return Relation.REPLACES if sure else Relation.MAY_CONTRADICT
-    if new.noted is not None and new.noted == old.noted and not new.given and not old.given:
+    noted = new.noted is not None and new.noted == old.noted and not new.given and not old.given
+    if noted or _is_other_job(new, old) or _is_other_job(old, new):
         return _by_words(new, old) or Relation.MAY_CONTRADICT
     return None if _denies_less(new, old) else _by_words(new, old)
 
@@ -167,6 +168,14 @@ def _by_attribute(new: Comparand, old: Comparand, shared: Sequence[str]) -> Rela
     if sure and not lost and not any(_is_earlier(new, old, name) for name in other):
         return Relation.REPLACES
     return Relation.MAY_CONTRADICT
+
+
+def _is_other_job(began: Comparand, other: Comparand) -> bool:
+    """Tell whether a job began, and another workplace was told: 跳槽到字节, 在腾讯工作."""
+    place = other.given.get("user.workplace")
+    if place is None or not began.tells_beginning("user.employer"):
+        return False
+    return not is_one_value(began.given["user.employer"].value, place.value, "user.employer")
 
 
 def _has_number(given: Attribute) -> bool:

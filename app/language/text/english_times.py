@@ -155,7 +155,10 @@ def _ago(match: re.Match[str], today: date) -> Period:
         return some_ago(today, unit)
     if match["half"]:
         return ago(today, 6, "month")
-    return ago(today, _number(match["count"]), unit)
+    count = _number(match["count"])
+    if match["exact"]:
+        return days(back_from(today, count, unit).first)
+    return ago(today, count, unit)
 
 
 def _trailing(match: re.Match[str], today: date) -> Period:
@@ -288,7 +291,10 @@ READERS: Final[tuple[Reader, ...]] = (
         ),
         lambda match, _today: decade(int(match["decade"])),
     ),
-    (_english(rf"(?:{_FEW}|(?P<half>half an?)|{_COUNT}) {_UNIT} (?:ago|back)"), _ago),
+    (
+        _english(rf"(?:{_FEW}|(?P<half>half an?)|{_COUNT}) {_UNIT} (?:ago|back)(?P<exact> today)?"),
+        _ago,
+    ),
     (_english(rf"(?:last|past|previous) (?:{_FEW}|{_COUNT}) {_UNIT}(?! of)"), _trailing),
     (_english(rf"past (?P<few>)(?P<count>){_UNIT}(?! of)"), _trailing),
     (_english(either(_DAYS)), _named_day),

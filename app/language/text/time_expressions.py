@@ -74,19 +74,23 @@ def find_dates(text: str, said_at: datetime) -> list[NamedDate]:
     return _found(_folded(text), said_at.date())
 
 
-def validity(text: str, said_at: datetime) -> tuple[datetime | None, datetime | None]:
+def validity(
+    text: str, said_at: datetime, *, began: bool = False
+) -> tuple[datetime | None, datetime | None]:
     """From when and until when a statement holds, as far as it says so.
 
     Days of the speaker's calendar as midnights of UTC, which every reader of memories shows. A
-    date whose year or week is not said ("on 3 May", "on Friday") is none. What lies ahead is no
+    date whose year or week is not said ("on 3 May", "on Friday") is none, but behind "since" and
+    where the text says that something `began`: there it is the last one. What lies ahead is no
     beginning, for a plan holds from when it is made; and what lies behind is no end, for it
     stays true of the past.
     """
     begin: datetime | None = None
     end: datetime | None = None
-    for each in find_dates(text, said_at):
+    folded = _folded(text)
+    for each in _found(folded, said_at.date()):
         period, bound = each.period, each.bound
-        if period.unsaid:
+        if period.unsaid and not (began or _lasts(folded, each)):
             continue
         if bound not in {"until", "through"} and begin is None and period.first <= said_at.date():
             begin = min(_midnight(period.first), said_at)
@@ -255,11 +259,16 @@ def _stretched(text: str, found: list[NamedDate], today: date) -> list[NamedDate
     tomorrow = today + timedelta(days=today < date.max)
     return [
         each._replace(period=each.period._replace(after=max(each.period.after, tomorrow)))
-        if english.EXTENDED.search(text[max(each.start - 12, 0) : each.start])
-        or chinese.EXTENDED.match(text[each.end : each.end + 4])
+        if _lasts(text, each)
         else each
         for each in found
     ]
+
+
+def _lasts(text: str, each: NamedDate) -> bool:
+    """Whether the text says "since" of it."""
+    before, after = text[max(each.start - 12, 0) : each.start], text[each.end : each.end + 4]
+    return bool(english.EXTENDED.search(before) or chinese.EXTENDED.match(after))
 
 
 # Characters and digits of full width, and traditional characters that `simplify` leaves.

@@ -25,7 +25,8 @@ YEARS_AGO = datetime(2019, 1, 1, tzinfo=UTC)
 
 def told_at(content: str, told: datetime) -> Proposed:
     """A statement with what the reader takes from its words."""
-    begin, end = validity(content, told)
+    began = any(each.began for each in attributes_of(content))
+    begin, end = validity(content, told, began=began)
     kind = "fact" if attribute_of(content) else memory_type(content)
     return Proposed(content, kind, 0.95, ("msg_1",), valid_from=begin, valid_to=end, said_at=told)
 
@@ -116,6 +117,17 @@ LONG_AGO = [
     ("我2015年入职了博世。", "我就职于西门子。"),
 ]
 
+SINCE = [
+    ("I moved to Hamburg in March.", datetime(2026, 3, 1, tzinfo=UTC)),
+    ("I started at Globex on Monday.", datetime(2026, 11, 23, tzinfo=UTC)),
+    ("我三月搬到汉堡了。", datetime(2026, 3, 1, tzinfo=UTC)),
+    ("我五月一号入职了博世。", datetime(2026, 5, 1, tzinfo=UTC)),
+    ("I live in Hamburg since May.", datetime(2026, 5, 1, tzinfo=UTC)),
+    ("I moved to Hamburg a week ago today.", datetime(2026, 11, 20, tzinfo=UTC)),
+    ("I live in Hamburg in winter.", None),
+    ("My exam is on Friday.", None),
+]
+
 PAST = [
     ("I lived in Lisbon until 2019.", "I live in Munich."),
     ("I worked at Globex in 2015.", "I work at Acme."),
@@ -132,6 +144,13 @@ def test_move_told_later_replaces_what_began_before_it_or_nobody_knows_when(
     new: str, old: str, since: datetime | None
 ) -> None:
     assert second(new, old, since=since).event == "SUPERSEDE"
+
+
+@pytest.mark.parametrize(("content", "since"), SINCE)
+def test_what_began_on_a_day_without_a_year_did_on_the_last_one(
+    content: str, since: datetime | None
+) -> None:
+    assert told_at(content, TODAY).valid_from == since
 
 
 @pytest.mark.parametrize(("new", "old"), MOVED)

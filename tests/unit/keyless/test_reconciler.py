@@ -85,6 +85,7 @@ BESIDE = [
     ("I don't drink coffee anymore", "The user hates drinking coffee."),
     ("用户喜欢茶", "用户喜欢咖啡"),
     ("用户妹妹在伦敦工作", "用户住在北京"),
+    ("我就职于字节跳动", "我在北京工作"),
     ("小李喜欢茶", "我喜欢茶"),
     ("I'm allergic to cat food.", "I'm allergic to cats."),
     ("I like the coffee machine at work.", "I like coffee."),
@@ -172,6 +173,8 @@ IN_CONFLICT = [
     ("I moved to Berlin", "I live in Munich with my wife Ana"),
     # One may be a city and the other an employer.
     ("我现在在百度工作", "我在北京工作"),
+    ("我跳槽到字节跳动了", "我在腾讯工作"),
+    ("我在腾讯工作", "我跳槽到字节跳动了"),
     ("我有三个孩子", "用户有两个孩子"),
     ("我戒咖啡了", "用户每天喝两杯咖啡"),
 ]
