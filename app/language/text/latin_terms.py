@@ -5,7 +5,8 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import islice
+from itertools import islice, repeat
+from struct import Struct
 from typing import Final
 from unicodedata import category, normalize
 
@@ -86,10 +87,15 @@ def guess_language(runs: Iterable[str]) -> str:
     takes two different ones, of more than three together, to make a text not English: one alone
     is a name ("Dan Brown") or an English word ("green door"). English wins a tie.
     """
+    first = [run for run in islice(runs, _GUESSED_RUNS) if len(run) <= LONGEST]
+    # The scores of all languages in one number, which mostly say that no other comes near.
+    english, *others = _SCORES.unpack(sum(map(_weight, first)).to_bytes(_SCORES.size, "little"))
+    if max(others) <= max(english, _STRONG):
+        return ENGLISH
     scores: dict[str, int] = {}
     words: defaultdict[str, set[str]] = defaultdict(set)
-    for run in islice(runs, _GUESSED_RUNS):
-        for word, language, weight in _spoken(run) if len(run) <= LONGEST else ():
+    for run in first:
+        for word, language, weight in _spoken(run):
             scores[language] = scores.get(language, 0) + weight
             words[language].add(word)
     if not scores:
@@ -97,6 +103,16 @@ def guess_language(runs: Iterable[str]) -> str:
     best = max((each for each in STOP_WORDS if each in scores), key=scores.__getitem__)
     clear = len(words[best]) > 1 and scores[best] > max(scores.get(ENGLISH, 0), _STRONG)
     return best if clear else ENGLISH
+
+
+_LANGUAGES: Final = (ENGLISH, *(language for language in STOP_WORDS if language != ENGLISH))
+_SCORES: Final = Struct(f"<{len(_LANGUAGES)}H")
+
+
+@lru_cache(_CACHED_RUNS)
+def _weight(run: str) -> int:
+    """What a run weighs in each of `_LANGUAGES`, 16 bits each."""
+    return sum(weight << 16 * _LANGUAGES.index(language) for _, language, weight in _spoken(run))
 
 
 @lru_cache(_CACHED_RUNS)
@@ -116,6 +132,8 @@ def latin_terms(runs: Sequence[str]) -> list[Sequence[str]]:
     composed and quotes straight.
     """
     language = guess_language(runs)
+    if max(map(len, runs), default=0) <= LONGEST:
+        return list(map(_cached, runs, repeat(language)))
     return [
         _cached(run, language) if len(run) <= LONGEST else tuple(_terms(run, language))
         for run in runs
