@@ -120,29 +120,55 @@ async def test_first_and_last_of_contexts_that_are_written_together(
     ]  # fmt: skip
 
 
-async def test_an_append_that_notes_its_use_meanwhile_is_no_deadlock(
-    talk: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
+@pytest.mark.parametrize("held", ["sessions", "memories"])
+async def test_what_somebody_changes_is_noted_afterwards(
+    held: str, talk: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
 ) -> None:
     tea, dog = [(await save(talk, text, on_duplicate="allow"))["memory_id"] for text in (TEA, DOG)]
     noted = Injections(runtime.database)
-    noted.note(acme.tenant_id, "s", [tea], datetime(2026, 1, 1, tzinfo=UTC))
-    await noted.flush()
     noted.note(acme.tenant_id, "s", [tea, dog], datetime(2026, 1, 2, tzinfo=UTC))
-    appending = await asyncpg.connect(dsn)
-    await appending.execute("SET ROLE kemem_owner")
+    noted.note(acme.tenant_id, "before", [tea], datetime(2026, 1, 2, tzinfo=UTC))
+    shown = "SELECT session_id, memory_id FROM context_injections WHERE tenant_id = $1"
+    row = {"sessions": "session_id = 's'", "memories": f"memory_id = '{dog}'"}[held]
+    free = {("before", tea)} | ({("s", tea)} if held == "memories" else set())
+    changing = await asyncpg.connect(dsn)
+    await changing.execute("SET ROLE kemem_owner")
 
-    async with appending.transaction():
-        owned = f"WHERE tenant_id = '{acme.tenant_id}' AND session_id = 's' FOR UPDATE"
-        await appending.execute(f"SELECT FROM sessions {owned}")
-        flush = asyncio.create_task(noted.flush())
-        await until_somebody_waits(dsn, appending.get_server_pid())
-        await appending.execute(f"SELECT FROM context_injections {owned}")
-    await flush
+    async with changing.transaction():
+        await changing.execute(
+            f"SELECT FROM {held} WHERE tenant_id = '{acme.tenant_id}' AND {row} FOR UPDATE"
+        )
+        async with asyncio.timeout(PATIENCE):
+            await noted.flush()
+        meanwhile = {tuple(each) for each in await execute(dsn, shown, acme.tenant_id)}
+    await changing.close()
+    await noted.flush()
 
-    await appending.close()
-    shown = "SELECT memory_id FROM context_injections WHERE tenant_id = $1 AND session_id = 's'"
-    rows = await execute(dsn, shown, acme.tenant_id)
-    assert {row["memory_id"] for row in rows} == {tea, dog}
+    assert meanwhile == free
+    after = {tuple(each) for each in await execute(dsn, shown, acme.tenant_id)}
+    assert after == {("s", tea), ("s", dog), ("before", tea)}
+
+
+async def test_the_last_flush_waits_for_who_changes_a_memory(
+    talk: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
+) -> None:
+    tea = (await save(talk, TEA))["memory_id"]
+    noted = Injections(runtime.database)
+    noted.note(acme.tenant_id, "s", [tea], datetime(2026, 1, 2, tzinfo=UTC))
+    changing = await asyncpg.connect(dsn)
+    await changing.execute("SET ROLE kemem_owner")
+
+    async with changing.transaction():
+        await changing.execute(
+            f"SELECT FROM memories WHERE tenant_id = '{acme.tenant_id}' FOR UPDATE"
+        )
+        last = asyncio.create_task(noted.flush(everything=True))
+        await until_somebody_waits(dsn, changing.get_server_pid())
+    await last
+    await changing.close()
+
+    shown = "SELECT memory_id FROM context_injections WHERE tenant_id = $1"
+    assert [row["memory_id"] for row in await execute(dsn, shown, acme.tenant_id)] == [tea]
 
 
 async def test_what_could_not_be_written_keeps_its_first_time(

@@ -108,34 +108,55 @@ request and `$6` that of the deployment, `$7` to how many times the budget resul
 of tools are read.
 """
 
-# What was shown before is written again after a while only: a conversation shows much the same
-# memories at every turn. Ended sessions and memories may be gone by now. Sessions and memories are
-# locked before anything is written, as the foreign keys do it after: an append holds its session
-# when it notes which of these rows its answer drew on.
-NOTE_SHOWN: Final = """
-WITH held_sessions AS MATERIALIZED (
+
+def _note_shown(passing: str) -> str:
+    """What was shown before is written again after a while only: a conversation shows much the same
+    memories at every turn. Ended sessions and memories may be gone by now.
+
+    Args:
+        passing: over locked rows. Whoever holds one may want a memory that is held here.
+
+    """
+    return f"""
+WITH shown AS (
+    SELECT * FROM unnest(CAST($2 AS text[]), CAST($3 AS text[]), CAST($4 AS timestamptz[]))
+        AS shown(session_id, memory_id, at)
+), held_sessions AS MATERIALIZED (
     SELECT sessions.session_id FROM sessions
     WHERE sessions.tenant_id = $1 AND sessions.session_id = ANY (CAST($2 AS text[]))
-    ORDER BY sessions.session_id FOR KEY SHARE
+    ORDER BY sessions.session_id FOR KEY SHARE {passing}
 ), held_memories AS MATERIALIZED (
     SELECT memories.memory_id FROM memories
     WHERE memories.tenant_id = $1 AND memories.memory_id = ANY (CAST($3 AS text[]))
         AND memories.status <> 'deleted'
-    ORDER BY memories.memory_id FOR KEY SHARE
+    ORDER BY memories.memory_id FOR KEY SHARE {passing}
+), noted AS (
+    INSERT INTO context_injections AS known (tenant_id, session_id, memory_id, first_at, last_at)
+    SELECT $1, shown.session_id, shown.memory_id, shown.at, shown.at
+    FROM shown
+    JOIN held_sessions ON held_sessions.session_id = shown.session_id
+    JOIN held_memories ON held_memories.memory_id = shown.memory_id
+    ORDER BY shown.session_id, shown.memory_id
+    ON CONFLICT (tenant_id, session_id, memory_id) DO UPDATE SET last_at = excluded.last_at
+    WHERE known.last_at < excluded.last_at - interval '1 hour'
 )
-INSERT INTO context_injections AS known (tenant_id, session_id, memory_id, first_at, last_at)
-SELECT $1, shown.session_id, shown.memory_id, shown.at, shown.at
-FROM unnest(CAST($2 AS text[]), CAST($3 AS text[]), CAST($4 AS timestamptz[]))
-    AS shown(session_id, memory_id, at)
-JOIN held_sessions ON held_sessions.session_id = shown.session_id
-JOIN held_memories ON held_memories.memory_id = shown.memory_id
-ORDER BY shown.session_id, shown.memory_id
-ON CONFLICT (tenant_id, session_id, memory_id) DO UPDATE SET last_at = excluded.last_at
-WHERE known.last_at < excluded.last_at - interval '1 hour'
+SELECT shown.session_id, shown.memory_id
+FROM shown
+JOIN sessions ON sessions.tenant_id = $1 AND sessions.session_id = shown.session_id
+JOIN memories ON memories.tenant_id = $1 AND memories.memory_id = shown.memory_id
+    AND memories.status <> 'deleted'
+WHERE NOT EXISTS (SELECT FROM held_sessions AS held WHERE held.session_id = shown.session_id)
+    OR NOT EXISTS (SELECT FROM held_memories AS held WHERE held.memory_id = shown.memory_id)
 """
+
+
+NOTE_SHOWN: Final = _note_shown("SKIP LOCKED")
 """Notes which memories a context shows in which session: `$2` the sessions, `$3` the memories, `$4`
-when, of the tenant `$1`.
+when, of the tenant `$1`. Answers the pairs that somebody changes just now: they are not noted.
 """
+
+NOTE_SHOWN_AT_LAST: Final = _note_shown("")
+"""The same, waiting for those who change them."""
 
 _CONTEXTS: Final = """
     jsonb_to_recordset(CAST(CAST($2 AS text) AS jsonb)) AS shown(

@@ -6,17 +6,17 @@ the pressure of the appends that follow. When the process dies, at most about a 
 lost; then an echo of such a memory may be extracted again.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from time import monotonic
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from pydantic_core import to_json
 
 from app.platform.database.engine import Database, driver_of
 from app.platform.observability.metrics import INJECTIONS_DROPPED
-from app.prompting.context.context_sql import NOTE_CONTEXTS, NOTE_SHOWN
+from app.prompting.context.context_sql import NOTE_CONTEXTS, NOTE_SHOWN, NOTE_SHOWN_AT_LAST
 
 ROWS_PER_FLUSH: Final = 1_000
 
@@ -34,6 +34,7 @@ _Pair = tuple[str, str]
 """A session, and a memory or the hash of a content."""
 
 Noted = TypeVar("Noted")
+_Written_contra = TypeVar("_Written_contra", contravariant=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +99,7 @@ class Injections:
         """Write what was noted, oldest first, for at most FLUSH_SECONDS.
 
         A batch has a single tenant, as row-level security demands. What could not be written
-        stays noted, and the error is raised.
+        stays noted, and the error is raised. What somebody is changing stays noted too.
 
         Args:
             everything: write all of it, however long it takes; for the end of the process.
@@ -108,22 +109,37 @@ class Injections:
         await self._memories.flush(until)
         await self._contexts.flush(until)
 
-    async def _write_memories(self, tenant_id: str, batch: Mapping[_Pair, datetime]) -> None:
+    async def _write_memories(
+        self, tenant_id: str, batch: Mapping[_Pair, datetime], *, last: bool
+    ) -> Sequence[_Pair]:
         sessions = [session_id for session_id, _ in batch]
         memories = [memory_id for _, memory_id in batch]
-        await self._send(tenant_id, NOTE_SHOWN, sessions, memories, list(batch.values()))
+        statement = NOTE_SHOWN_AT_LAST if last else NOTE_SHOWN
+        return await self._send(tenant_id, statement, sessions, memories, list(batch.values()))
 
-    async def _write_contexts(self, tenant_id: str, batch: Mapping[_Pair, ShownContext]) -> None:
+    async def _write_contexts(
+        self, tenant_id: str, batch: Mapping[_Pair, ShownContext], *, last: bool
+    ) -> Sequence[_Pair]:
+        del last  # Whoever changes a session is waited for each time.
         rows: list[dict[str, Any]] = [
             {"session_id": session_id, "content_sha256": content_sha256}
             | {name: getattr(shown, name) for name in _SHOWN}
             for (session_id, content_sha256), shown in batch.items()
         ]
-        await self._send(tenant_id, NOTE_CONTEXTS, to_json(rows).decode())
+        return await self._send(tenant_id, NOTE_CONTEXTS, to_json(rows).decode())
 
-    async def _send(self, tenant_id: str, statement: str, *values: object) -> None:
+    async def _send(self, tenant_id: str, statement: str, *values: object) -> Sequence[_Pair]:
         async with self._database.begin(tenant_id, hot=True) as db:
-            await (await driver_of(db)).execute(statement, tenant_id, *values)
+            rows = await (await driver_of(db)).fetch(statement, tenant_id, *values)
+        return [(row["session_id"], row["memory_id"]) for row in rows]
+
+
+class _Write(Protocol[_Written_contra]):
+    """Writes a batch of a tenant, and answers what it passed over; nothing if it is the `last`."""
+
+    async def __call__(
+        self, tenant_id: str, batch: Mapping[_Pair, _Written_contra], /, *, last: bool
+    ) -> Sequence[_Pair]: ...
 
 
 class _Waiting(Generic[Noted]):
@@ -132,7 +148,7 @@ class _Waiting(Generic[Noted]):
     def __init__(
         self,
         most: int,
-        write: Callable[[str, Mapping[_Pair, Noted]], Awaitable[None]],
+        write: _Write[Noted],
         merge: Callable[[Noted, Noted], Noted],
     ) -> None:
         self._noted: dict[str, dict[_Pair, Noted]] = {}
@@ -153,24 +169,36 @@ class _Waiting(Generic[Noted]):
             noted[pair] = self._merge(noted[pair], what)
 
     async def flush(self, until: float | None) -> None:
-        while self._noted and (until is None or monotonic() < until):
-            tenant_id, noted = next(iter(self._noted.items()))
-            # Removed before it is written: what is noted meanwhile is written the next time.
-            batch = {pair: noted.pop(pair) for pair in list(noted)[:ROWS_PER_FLUSH]}
-            # The next tenant comes first the next time.
-            del self._noted[tenant_id]
-            if noted:
-                self._noted[tenant_id] = noted
-            try:
-                if batch:
-                    await self._write(tenant_id, batch)
-            except BaseException:
-                since = self._noted.setdefault(tenant_id, {})
-                self._count -= len(batch.keys() & since.keys())
-                both = {
-                    pair: self._merge(batch[pair], now) if pair in batch else now
-                    for pair, now in since.items()
-                }
-                self._noted[tenant_id] = batch | both
-                raise
-            self._count -= len(batch)
+        passed_over: list[tuple[str, dict[_Pair, Noted]]] = []
+        try:
+            while self._noted and (until is None or monotonic() < until):
+                tenant_id, noted = next(iter(self._noted.items()))
+                # Removed before it is written: what is noted meanwhile is written the next time.
+                batch = {pair: noted.pop(pair) for pair in list(noted)[:ROWS_PER_FLUSH]}
+                # The next tenant comes first the next time.
+                del self._noted[tenant_id]
+                if noted:
+                    self._noted[tenant_id] = noted
+                if not batch:
+                    continue
+                try:
+                    left = await self._write(tenant_id, batch, last=until is None)
+                except BaseException:
+                    passed_over.append((tenant_id, batch))
+                    raise
+                self._count -= len(batch) - len(left)
+                passed_over.append((tenant_id, {pair: batch[pair] for pair in left}))
+        finally:
+            for tenant_id, batch in passed_over:
+                self._put_back(tenant_id, batch)
+
+    def _put_back(self, tenant_id: str, batch: Mapping[_Pair, Noted]) -> None:
+        if not batch:
+            return
+        since = self._noted.setdefault(tenant_id, {})
+        self._count -= len(batch.keys() & since.keys())
+        both = {
+            pair: self._merge(batch[pair], now) if pair in batch else now
+            for pair, now in since.items()
+        }
+        self._noted[tenant_id] = {**batch, **both}
