@@ -6,8 +6,7 @@ arguments are replaced only where even the line in place of its text does not fi
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
-from operator import itemgetter
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
 from app.conversation.messages.capture import said_text
@@ -71,9 +70,19 @@ class TextEnds:
 
 def spoken_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, Spoken]:
     """The messages in rows of `window_sql.tail_rows`, by id."""
-    # In the order of its fields.
-    values = itemgetter(*(field.name for field in fields(Spoken)))
-    return {row["message_id"]: Spoken(*values(row)) for row in rows}
+    return {
+        row["message_id"]: Spoken(
+            row["role"],
+            row["content"],
+            row["content_parts"],
+            row["tool_calls"],
+            row["tool_call_id"],
+            row["name"],
+            row["message_id"],
+            row["sequence_no"],
+        )
+        for row in rows
+    }
 
 
 def ends_of(rows: Iterable[Mapping[str, Any]]) -> dict[str, TextEnds]:
@@ -152,6 +161,19 @@ class MessageForms:
         if shown is None or shown.message is not message:
             shown = self._least[message.message_id] = self._shortest(message)
         return shown
+
+    def all_shown(
+        self, messages: Iterable[WindowMessage], allowed: Mapping[str, int]
+    ) -> list[ShownMessage]:
+        """Each message as `shown` gives it, with what it is `allowed` by its id."""
+        spoken = self._spoken
+        return [
+            # Nearly every message.
+            ShownMessage(message, spoken[message.message_id], message.tokens, "whole")
+            if message.is_read and not message.is_bare and message.message_id not in allowed
+            else self.shown(message, allowed.get(message.message_id))
+            for message in messages
+        ]
 
     def shown(self, message: WindowMessage, allowed: int | None) -> ShownMessage:
         """As much of a message as fits `allowed` tokens, all of it where that is None; its

@@ -17,6 +17,9 @@ from app.conversation.sessions.policy import WindowPolicy
 EVENT_TYPE: Final = "event_type"
 """Metadata of a system message that reports an event and is no instruction."""
 
+SPEAKERS: Final = frozenset({"user", "assistant"})
+"""Who speaks after a call goes on without its result."""
+
 
 @dataclass(slots=True)
 class WindowMessage:
@@ -94,7 +97,27 @@ class Window:
     @property
     def inside(self) -> tuple[WindowMessage, ...]:
         """Without what is from before the window."""
+        if not self._begins_before:
+            return self.messages
         return tuple(message for message in self.messages if message.sequence_no > self.pointer)
+
+    @property
+    def _begins_before(self) -> bool:
+        return bool(self.messages) and self.messages[0].sequence_no <= self.pointer
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether all of it was read, from a message of the user on, and nobody calls a tool or
+        instructs in it: then it is valid as it stands.
+        """
+        messages = self.messages
+        if len(messages) != self.total or self._begins_before:
+            return False
+        for message in messages:
+            calls = message.calls or message.answers is not None
+            if message.role not in SPEAKERS or calls or not message.is_read:
+                return False
+        return bool(messages) and messages[0].role == "user"
 
     @property
     def newest(self) -> tuple[WindowMessage, ...]:
@@ -111,6 +134,8 @@ class Window:
     @property
     def opening(self) -> WindowMessage | None:
         """Where the window begins inside a turn, the request of that turn, which is before it."""
+        if not self._begins_before:
+            return None
         before = (message for message in self.messages if message.sequence_no <= self.pointer)
         return next((message for message in before if message.role == "user"), None)
 

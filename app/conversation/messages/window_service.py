@@ -212,10 +212,7 @@ class WindowService:
             rows = await MessageRepository(db, principal.access, session_id).known(ids)
             # Somebody may have deleted some since the window was read.
             trimmed = trimmed.among(rows)
-        shown = [
-            forms.shown(message, trimmed.allowed.get(message.message_id))
-            for message in trimmed.messages
-        ]
+        shown = forms.all_shown(trimmed.messages, trimmed.allowed)
         return WindowTrimmed(
             session_id=session_id,
             strategy=body.strategy.name,

@@ -15,6 +15,7 @@ from itertools import accumulate
 from typing import Final
 
 from app.conversation.messages.window import (
+    SPEAKERS,
     Window,
     WindowMessage,
     carried_of,
@@ -35,9 +36,6 @@ shown without their results."""
 
 STEPS_SHARE: Final = 0.25
 """Of the budget: so much is for older steps where the newest alone is longer than the budget."""
-
-SPEAKERS: Final = frozenset({"user", "assistant"})
-"""Who speaks after a call goes on without its result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +61,7 @@ class Trimmed:
         left_out: how many messages of the window are not in it.
         ranges: where these are, in order; what instructions from before it have no room, too.
         allowed: by id, what a message may take that is shown in a shorter form.
-        needed: tokens of the least that can be shown.
+        needed: tokens of the least that can be shown, where that does not fit; else 0.
 
     """
 
@@ -118,8 +116,11 @@ def trim(
             on without; 0 where none is.
 
     """
+    wanted = set(pick(window))
+    if (whole := _whole(window, wanted, max_tokens)) is not None:
+        return whole
     trimming = Trimming(window, int(CARRIED_SHARE * max_tokens))
-    chosen = trimming.mended(set(pick(window)))
+    chosen = trimming.mended(wanted)
     # Calls that wait are always shown, so what they take is known before.
     reserved = result_tokens * trimming.unanswered(trimming.usable)
     fitted = _Fitting(trimming, window, least, max_tokens - reserved).fitted(chosen)
@@ -132,7 +133,10 @@ def trim(
     }
     inserted = result_tokens * trimming.unanswered(places)
     tokens = sum(fitted.values()) + inserted
-    needed = sum(least(window.messages[place]) for place in trimming.core)
+    needed = 0
+    if tokens > max_tokens:
+        needed = sum(least(window.messages[place]) for place in trimming.core)
+        needed += result_tokens * trimming.unanswered(trimming.core)
     return Trimmed(
         messages=shown,
         tokens=tokens,
@@ -143,8 +147,19 @@ def trim(
         left_out=window.total - sum(message.sequence_no > window.pointer for message in shown),
         ranges=ranges_of(window, shown),
         allowed=allowed,
-        needed=needed + result_tokens * trimming.unanswered(trimming.core),
+        needed=needed,
     )
+
+
+def _whole(window: Window, wanted: Collection[str], max_tokens: int) -> Trimmed | None:
+    """All of a window that is wanted whole, fits and needs no mending; None of any other."""
+    messages = window.messages
+    tokens = sum([message.tokens for message in messages])
+    if tokens > max_tokens or len(wanted) < len(messages) or not window.is_plain:
+        return None
+    if not {message.message_id for message in messages}.issubset(wanted):
+        return None
+    return Trimmed(messages, tokens, 0, starts_with_user=True, fits=True, waiting=(), left_out=0)
 
 
 def ranges_of(window: Window, shown: Iterable[WindowMessage]) -> tuple[MessageRange, ...]:

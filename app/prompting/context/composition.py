@@ -206,8 +206,8 @@ class Composition:
     def characters(self) -> int:
         """The characters that are to be scanned of all its text."""
         found = [] if self.recalled is None else self.recalled.found
-        counted = sum(len(memory.row["content"]) for memory in found)
-        counted += sum(len(passage.content) for passage in self.passages)
+        counted = sum([len(memory.row["content"]) for memory in found])
+        counted += sum([len(passage.content) for passage in self.passages])
         return (
             len(self.options.instructions)
             + self.scene.characters

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from app.conversation.messages.message_forms import Spoken
-from app.conversation.messages.window_trim import SPEAKERS
+from app.conversation.messages.window import SPEAKERS
 from app.language.llm.content_parts import text_with_placeholders
 from app.language.llm.tokens import TokenCounter, message_tokens
 from app.language.llm.tool_call import ClientToolCall
@@ -23,8 +23,17 @@ def inserted_tokens(counter: TokenCounter) -> int:
 
 def for_openai(system: str, messages: Sequence[Spoken]) -> list[dict[str, Any]]:
     """Messages of the Chat Completions API, the system section first when there is one."""
-    shown = [{"role": "system", "content": system}] if system else []
-    return [*shown, *(_openai(message) for message in answered(messages))]
+    shown: list[dict[str, Any]] = [{"role": "system", "content": system}] if system else []
+    shown += [
+        {"role": message.role, "content": message.content}
+        # Nearly every message.
+        if not (message.content_parts or message.tool_calls)
+        and message.name is None
+        and message.tool_call_id is None
+        else _openai(message)
+        for message in answered(messages)
+    ]
+    return shown
 
 
 def _openai(message: Spoken) -> dict[str, Any]:
@@ -148,6 +157,8 @@ def answered(messages: Sequence[Spoken]) -> list[Spoken]:
     went on without gets `NO_RESULT`; one that is still waited for, behind which nobody spoke,
     stays open: a decision about it may come. A result without its call is left out.
     """
+    if not [message for message in messages if message.tool_calls or message.role == "tool"]:
+        return list(messages)
     # Some number the calls of every turn anew, so results are taken in order.
     waiting: dict[str, list[Spoken]] = {}
     for message in reversed(messages):

@@ -144,7 +144,7 @@ def stored_conversation(
         stored["create_time"] = datetime.fromisoformat(stored["create_time"])
     return SceneConversation(
         Window(
-            messages=tuple(window_message(stored) for stored in rows),
+            messages=tuple(map(window_message, rows)),
             pointer=row["in_context_from"],
             total=counters(row).window_messages,
             answerable_since=answerable_since,

@@ -58,7 +58,7 @@ class WindowPart:
     @property
     def tokens(self) -> int:
         """Of the messages in their forms, and of the results that are inserted."""
-        return sum(message.tokens for message in self.shown) + self.trimmed.inserted
+        return sum([message.tokens for message in self.shown]) + self.trimmed.inserted
 
     @property
     def piece(self) -> Piece:
@@ -86,9 +86,12 @@ class WindowPart:
             ],
             "fits": self.trimmed.fits,
             "waiting": list(self.trimmed.waiting),
-            "cleared": sum(
-                message.form == "cleared" and message.message.role == "tool"
-                for message in self.shown
+            "cleared": len(
+                [
+                    message
+                    for message in self.shown
+                    if message.form == "cleared" and message.message.role == "tool"
+                ]
             ),
             "shortened": [
                 {
@@ -146,10 +149,7 @@ def window_part(
         trimmed = trim(window, pick, room - taken, forms.least, result_tokens)
     else:
         line, taken = None, 0
-    shown = [
-        forms.shown(message, trimmed.allowed.get(message.message_id))
-        for message in trimmed.messages
-    ]
+    shown = forms.all_shown(trimmed.messages, trimmed.allowed)
     return WindowPart(trimmed, shown, line, max(0, room - taken), fewer)
 
 

@@ -49,6 +49,31 @@ def turns(count: int, tokens: int = 10) -> list[Any]:
     return [one for _ in range(count) for one in (user(tokens), assistant(tokens))]
 
 
+@pytest.mark.parametrize(
+    ("whole", "plain"),
+    [
+        (window(*turns(2)), True),
+        (window(*turns(2), user()), True),
+        (window(), False),
+        (window(assistant(), *turns(2)), False),
+        (window(*turns(2), system()), False),
+        (window(*turns(2), call("a"), result("a")), False),
+        (window(*turns(2), result("a")), False),
+        (replace(window(*turns(2)), pointer=1), False),
+        (replace(window(*turns(2)), total=5), False),
+        (
+            replace(
+                window(*turns(2)),
+                messages=tuple(replace(one, is_read=False) for one in window(*turns(2)).messages),
+            ),
+            False,
+        ),
+    ],
+)
+def test_only_a_window_that_needs_no_mending_is_plain(whole: Window, *, plain: bool) -> None:
+    assert whole.is_plain is plain
+
+
 class TestCut:
     def test_what_fits_is_left_alone(self) -> None:
         found = cut(window(*turns(2)), policy(100))
