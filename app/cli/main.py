@@ -116,6 +116,7 @@ def load(path: str) -> Any:
     try:
         return getattr(import_module(module), name)
     finally:
+        gc.freeze()
         gc.enable()
 
 

@@ -86,6 +86,7 @@ def _run(settings: Settings) -> None:
     # As in `app/main.py`: what is imported is no garbage.
     gc.disable()
     service = import_module("app.cli.service")
+    gc.freeze()
     gc.enable()
     try:
         service.run(settings)
