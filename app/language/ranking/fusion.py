@@ -143,13 +143,14 @@ def _alone(
     features: Features, bucket: BucketStatistics, traits: QueryTraits, boosts: Boosts
 ) -> tuple[dict[str, Floats], float]:
     """As `_in_sessions` where no row is of a session: nothing has neighbours."""
-    scores = word_scores(features, bucket, traits)
+    weights = word_weights(bucket, traits)
+    scores = word_scores(features, bucket, weights)
     words = _arm(scores, boosts.rrf)
     vectors = _DenseArm.of(features.cosine, slice(None), boosts, bucket.usual_cosine)
     share = vectors.share(traits, boosts, worded=bool(words.any()))
     none = np.zeros_like(words)
     return {
-        "covered": covered(scores, float(word_weights(bucket, traits).sum())),
+        "covered": covered(scores, float(weights.sum())),
         "lexical": words,
         "dense": vectors.heard(words),
         "near": none,
@@ -284,6 +285,8 @@ def _links(features: Features) -> Floats:
 
 def _nearness(time: npt.NDArray[np.float64], dates: tuple[tuple[float, float], ...]) -> Floats:
     """Return 1 within a date of the query, fading over the length of it, but at least a week."""
+    if not dates:
+        return np.zeros(len(time), np.float32)
     nearest = np.zeros(len(time))
     for start, end in dates:
         gap = np.maximum(np.maximum(start - time, time - end), 0.0)
@@ -326,7 +329,8 @@ def _arm(scores: Floats, rrf: float) -> Floats:
 
 def _bounded(total: Floats) -> Floats:
     """Return the totals as 0 to 1. The best is 1 when it has more than the two arms can give."""
-    return np.clip(total, 0.0, None) / np.float32(max(1.0, float(total.max(initial=0.0))))
+    bounded: Floats = np.maximum(total, 0.0, dtype=np.float32)
+    return bounded / np.float32(max(1.0, float(total.max(initial=0.0))))
 
 
 def _put_back(values: Floats, order: Ints) -> Floats:

@@ -133,6 +133,9 @@ def any_of(marks: Sequence[str]) -> SparseVector:
     return SparseVector({term_key(mark): 1.0 for mark in marks}, DIMENSION)
 
 
+_DIGITS: Final = DIGIT_BITS * np.arange(TERMS_PER_VECTOR, dtype=np.int32)
+
+
 def frequencies(products: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.uint8]:
     """How often each of `count` terms occurs in each row.
 
@@ -144,9 +147,8 @@ def frequencies(products: npt.NDArray[np.float32], count: int) -> npt.NDArray[np
         Shape (rows, count); whole numbers from 0 to `MOST_OFTEN`.
 
     """
-    digits = DIGIT_BITS * np.arange(TERMS_PER_VECTOR, dtype=np.int32)
     sums = np.rint(products).astype(np.int32)
-    read = (sums[:, :, np.newaxis] >> digits) & (BASE - 1)
+    read = (sums[:, :, np.newaxis] >> _DIGITS) & (BASE - 1)
     return read.reshape(len(products), sums.shape[1] * TERMS_PER_VECTOR)[:, :count].astype(np.uint8)
 
 
@@ -259,8 +261,9 @@ def speaker_marks_in(query: str) -> list[str]:
     word has to be written as a name.
     """
     words = [word.casefold() for word in _WORD.findall(query)]
-    common = STOP_WORDS[ENGLISH] - {name.casefold() for name in _WRITTEN_AS_NAME.findall(query)}
-    marks = dict.fromkeys(_mark(word) for word in words if word not in common)
+    common = STOP_WORDS[ENGLISH]
+    names = {name.casefold() for name in _WRITTEN_AS_NAME.findall(query)}
+    marks = {_mark(word): None for word in words if word not in common or word in names}
     for run in _CJK_RUN.findall(query)[:_CJK_RUNS]:
         for length in _CJK_NAME_LENGTHS:
             for start in range(min(len(run) - length + 1, _MOST_MARKS)):
@@ -280,7 +283,9 @@ def _marks(name: str) -> Iterator[str]:
 
 def _mark(name: str) -> str:
     """What a name is looked for by, whatever its case and accents: no text has such a term."""
-    bare = "".join(char for char in normalize("NFKD", name.strip()) if category(char) != "Mn")
+    bare = name.strip()
+    if not bare.isascii():
+        bare = "".join(char for char in normalize("NFKD", bare) if category(char) != "Mn")
     return f"\x1fspeaker:{bare.casefold()}"
 
 

@@ -66,9 +66,9 @@ READ_PER_PRODUCT: Final = 8
 """To choose among rows by so many words takes as long as to rank one row by one vector."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Found:
-    """One hit: its row, and how it was ranked."""
+    """One hit: its row, and how it was ranked. Not frozen, as `RankedMemory`."""
 
     row: asyncpg.Record
     ranked: RankedMemory
@@ -275,20 +275,18 @@ def _by_rerank(found: Found) -> float:
     return -(found.rerank or 0.0)
 
 
-_NOT_SHOWN: Final = (
-    "looked_at", "scope_weight", "exact", "exact_ranked", "fits",
-    "visible", "uncoded", "chosen", "states",
-)  # fmt: skip
-"""What statements say of a row for ourselves."""
+def hit(
+    found: Found, columns: Sequence[str], weights: RankWeights, *, compared: bool, explain: bool
+) -> dict[str, Any]:
+    """A hit as `search_schemas.Hit` shows it; without a similarity where none was asked for.
 
+    Args:
+        columns: the first of its row; what follows is said for ourselves.
 
-def hit(found: Found, weights: RankWeights, *, compared: bool, explain: bool) -> dict[str, Any]:
-    """A hit as `search_schemas.Hit` shows it; without a similarity where none was asked for."""
+    """
     ranking = found.ranked
     similarity = ranking.similarity if compared else None
-    shown: dict[str, Any] = dict(found.row)
-    for name in _NOT_SHOWN:
-        shown.pop(name, None)
+    shown: dict[str, Any] = dict(zip(columns, found.row.values(), strict=False))
     shown["score"] = shown_score(ranking.score)
     shown["similarity"] = similarity
     shown["relevance"] = ranking.relevance

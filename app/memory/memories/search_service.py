@@ -188,7 +188,7 @@ class SearchService:
         waiting = await self._waiting(principal, plan) if body.mode != "lexical" else 0
         self._note(principal, plan, found, None if body.preview else started)
         return {
-            "results": [self._hit(match, body, shown) for match in found],
+            "results": [self._hit(match, plan, body, shown) for match in found],
             "next_cursor": _cursor(principal, asked, reached, seen, times) if more else None,
             "embedding_models": list(plan.vectors),
             "waiting": waiting,
@@ -198,9 +198,11 @@ class SearchService:
             "prompt": render([match.row for match in found]) if body.format == "text" else None,
         }
 
-    def _hit(self, match: Found, body: SearchRequest, shown: Annotated) -> dict[str, Any]:
+    def _hit(
+        self, match: Found, plan: SearchPlan, body: SearchRequest, shown: Annotated
+    ) -> dict[str, Any]:
         compared = body.mode != "lexical"
-        row = hit(match, self._weights, compared=compared, explain=body.explain)
+        row = hit(match, plan.columns, self._weights, compared=compared, explain=body.explain)
         row["annotations"] = shown.annotations.get(match.ranked.memory_id)
         return row
 

@@ -11,6 +11,7 @@ null, and nothing is looked up.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Final
 
 from sqlalchemy import TextClause, text
@@ -75,6 +76,11 @@ def shown_columns(names: Sequence[str], *, now: bool = True) -> str:
         now: false for a state of the past, in which nothing is in conflict.
 
     """
+    return _shown_columns(tuple(names), now)
+
+
+@lru_cache
+def _shown_columns(names: tuple[str, ...], now: bool) -> str:
     shown = {name: expression if now else NOTHING for name, expression in _EXPRESSIONS.items()}
     return ", ".join(f"{shown.get(name, f'memories.{name}')} AS {name}" for name in names)
 
