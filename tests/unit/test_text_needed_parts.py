@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from app.language.text import secret_patterns
 from app.language.text.injections import RULES, _whole
-from app.language.text.lazy_pattern import PatternIndex, needed_parts
+from app.language.text.lazy_pattern import PatternIndex, literals, needed_parts
 
 RULE_PATTERNS = [_whole(pattern) for _, patterns in RULES for pattern in patterns]
 FORMATS = [re.compile(one.pattern, one.flags) for _, one in secret_patterns.formats()]
@@ -71,3 +71,19 @@ def test_a_format_that_matches_is_always_possible(data: st.DataObject) -> None:
 
 def test_most_rules_are_left_out_of_an_ordinary_sentence() -> None:
     assert len(INDEX.possible("she drinks green tea in the morning.")) < 5
+
+
+def test_parts_that_begin_or_overlap_each_other_are_all_found() -> None:
+    index = PatternIndex(["re", "red", "edge", "ge", "红色", "色[0-9]"])
+
+    assert index.possible("a redge") == [0, 1, 2, 3]
+    assert index.possible("a redge, 红色5") == [0, 1, 2, 3, 4, 5]
+    assert PatternIndex(["[0-9]"]).possible("é") == [0]
+
+
+@given(st.lists(st.text("ab.[", max_size=4), min_size=1), st.text("ab.[", max_size=8))
+def test_literals_match_the_longest_that_a_text_begins_with(texts: list[str], text: str) -> None:
+    found = re.compile(literals(texts)).match(text)
+
+    begun = [each for each in texts if text.startswith(each)]
+    assert (found and found[0]) == (max(begun, key=len) if begun else None)

@@ -9,8 +9,9 @@ of a sentence some ten microseconds, and to search it by 70 expressions twenty t
 """
 
 import re
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, cached_property
+from itertools import chain
 from re import _constants as codes  # type: ignore[attr-defined] # what `re` parses is not public
 from re import _parser as parser  # type: ignore[attr-defined] # nor is how it does
 from typing import Any, Final, cast
@@ -52,6 +53,22 @@ def lazy_pattern(text: str, flags: int = 0) -> re.Pattern[str]:
     return cast("re.Pattern[str]", pattern)
 
 
+def literals(texts: Iterable[str]) -> str:
+    """An expression for any of the texts, the longest where several begin alike.
+
+    What they begin with alike is in it once: to look for 200 words takes a text of a sentence 3
+    microseconds instead of 6, and looking for each of them in turn 10.
+    """
+    tails: dict[str, set[str]] = {}
+    for text in texts:
+        tails.setdefault(text[:1], set()).add(text[1:])
+    ended = tails.pop("", None) is not None
+    alternatives = [re.escape(first) + literals(tail) for first, tail in sorted(tails.items())]
+    if len(alternatives) > 1 or (ended and alternatives):
+        return f"(?:{'|'.join(alternatives)})" + "?" * ended
+    return "".join(alternatives)
+
+
 def compile_patterns() -> None:
     """Compile every pattern that is not yet, so that no request waits for it; to be run in a
     thread beside the start of a server.
@@ -82,17 +99,36 @@ class PatternIndex:
 
     def possible(self, text: str) -> list[int]:
         """Places of the expressions that may match, in their order."""
-        by_part, anywhere = self._places
         # No part that has other characters is in an ASCII text, and half of the parts have some.
-        parts = self._ascii_parts if text.isascii() else by_part
-        found = [by_part[part] for part in parts if part in text]
+        found = (self._ascii_finder if text.isascii() else self._finder).findall(text)
         if not found:
-            return anywhere
-        return sorted({place for places in (anywhere, *found) for place in places})
+            return self._places[1]
+        return sorted({*self._places[1], *chain.from_iterable(map(self._begun, found))})
 
     @cached_property
-    def _ascii_parts(self) -> list[str]:
-        return [part for part in self._places[0] if part.isascii()]
+    def _ascii_finder(self) -> re.Pattern[str]:
+        return _finder([part for part in self._places[0] if part.isascii()])
+
+    @cached_property
+    def _finder(self) -> re.Pattern[str]:
+        # Thousands of characters begin no part, while most letters do.
+        begin = "".join({re.escape(part[0]) for part in self._places[0]})
+        return _finder(list(self._places[0]), f"(?=[{begin}])" if begin else "")
+
+    @cached_property
+    def _begun(self) -> Callable[[str], list[int]]:
+        """Places of the expressions by a part that was found: those of all that it begins with."""
+        parts = self._places[0]
+        return cache(
+            lambda found: [
+                place for end in range(1, len(found) + 1) for place in parts.get(found[:end], ())
+            ]
+        )
+
+
+def _finder(parts: Sequence[str], begin: str = "") -> re.Pattern[str]:
+    """Finds the longest of the parts at each place of a text that `begin` allows."""
+    return re.compile(f"{begin}(?=({literals(parts)}))" if parts else "(?!)")
 
 
 def needed_parts(pattern: str, flags: int = 0) -> frozenset[str]:

@@ -10,7 +10,7 @@ from decimal import Decimal
 from typing import Final
 
 from app.language.text import distinction_words as words
-from app.language.text.lazy_pattern import lazy_pattern
+from app.language.text.lazy_pattern import lazy_pattern, literals
 from app.language.text.periods import MONTHS, WEEKDAYS, either
 
 Quantity = tuple[str, str]
@@ -62,8 +62,8 @@ _DIGITS = lazy_pattern(
     rf"(?:st|nd|rd|th)?(?P<scale>\s?(?:hundred|thousand|million|billion|k)\b|[百千万萬亿億]{{1,3}})?{_UNIT}"
 )
 _WORD = lazy_pattern(
-    rf"\b(?P<number>(?:{either([*words.NUMBER_WORDS, *_SCALE_WORDS])})"
-    rf"(?:[ -](?:and )?(?:{either([*words.NUMBER_WORDS, *_SCALE_WORDS, 'one'])})\b){{0,12}})\b"
+    rf"\b(?P<number>(?:{literals([*words.NUMBER_WORDS, *_SCALE_WORDS])})"
+    rf"(?:[ -](?:and )?(?:{literals([*words.NUMBER_WORDS, *_SCALE_WORDS, 'one'])})\b){{0,12}})\b"
     rf"{_UNIT}"
 )
 # 一 alone is an article as often as a number, so it stays in the text as "one" does.
