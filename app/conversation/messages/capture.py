@@ -215,7 +215,7 @@ def searched_text(content: object, parts: Sequence[object] | None, tags: Collect
     """What searches read of a message and excerpts show of it: its text without blocks of `tags`,
     then the names of its parts that are no text, so that a file is found by its name.
     """
-    if isinstance(content, str) and "<" not in content and not has_data(content, parts):
+    if isinstance(content, str) and not (parts or "<" in content or BASE64 in content):
         # Nearly every message: no part, no data URL, no block.
         return content.strip()
     names = placeholders(parts, sized=False)

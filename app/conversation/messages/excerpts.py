@@ -51,7 +51,7 @@ class FoundMessage:
     def shown(self, numbers: Iterable[int]) -> str:
         """Some pieces in order, joined where one follows another, with … where any is left out."""
         if len(self.ends) == 1:
-            return self.piece(0)
+            return self.text[: self.ends[0]]
         text = ""
         last = -1
         for number in sorted(numbers):

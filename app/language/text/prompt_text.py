@@ -11,7 +11,7 @@ def escape_line(text: str) -> str:
 
     A closing tag in what a user once said must not end the block it is quoted in.
     """
-    return _escaped(" ".join(text.split()))
+    return escaped(" ".join(text.split()))
 
 
 def escape_lines(text: str) -> list[str]:
@@ -19,10 +19,11 @@ def escape_lines(text: str) -> list[str]:
 
     Whatever else ends a line somewhere ends one here, so that none is longer than it looks.
     """
-    return _escaped(text).splitlines()
+    return escaped(text).splitlines()
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
+    """`text` with `<`, `>` and `&` written out."""
     # Most lines have none, and a line of Chinese is translated character by character.
     return text.translate(_ESCAPES) if "&" in text or "<" in text or ">" in text else text
 

@@ -10,13 +10,14 @@ the user.
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
+from operator import attrgetter
 from typing import Any, Final
 
 from app.conversation.messages.excerpts import Excerpts, FoundMessage, FoundPiece
 from app.language.llm.tokens import TokenCounter
 from app.language.text.periods import written_day
 from app.language.text.pieces import ELLIPSIS, cut_at_sentence, word_count
-from app.language.text.prompt_text import escape_line, escape_lines
+from app.language.text.prompt_text import escape_line, escape_lines, escaped
 from app.prompting.context.assembly import NOTHING, TAG, Section, block_text
 
 EXCERPTS: Final = (
@@ -44,6 +45,7 @@ class ShownExcerpt:
     Args:
         best: the first of its pieces that was chosen.
         numbers: of the pieces shown, in order.
+        place: what the lines are ordered by.
 
     """
 
@@ -51,6 +53,7 @@ class ShownExcerpt:
     best: FoundPiece
     numbers: tuple[int, ...]
     tokens: int
+    place: tuple[date, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +76,8 @@ class _Lines:
 
     head: str
     head_tokens: int
+    who: str
+    place: tuple[date, int, int]
     written: dict[tuple[tuple[int, ...], bool], tuple[str, int]] = field(default_factory=dict)
     begun: str = ""
     """How a line begins with what was asked; empty until one does."""
@@ -109,15 +114,22 @@ class ExcerptLines:
         misses = 0
         for piece in self._found.pieces:
             message = piece.message
-            known = shown.get(message.message_id)
+            message_id, session_id, number = (
+                message.message_id,
+                message.session_id,
+                message.sequence_no,
+            )
+            known = shown.get(message_id)
             if known is None and len(shown) == limit:
                 continue
-            lines = self._lines.get(message.message_id) or self._new_lines(message)
+            lines = self._lines.get(message_id) or self._new_lines(message)
             numbers: tuple[int, ...] = (piece.number,)
             if known is not None:
                 numbers = tuple(sorted({*known.numbers, piece.number}))
-            session_id, number = message.session_id, message.sequence_no
-            _, tokens = self._line(message, numbers, alone=(session_id, number - 1) not in places)
+            alone = (session_id, number - 1) not in places
+            _, tokens = lines.written.get((numbers, alone)) or self._line(
+                message, numbers, alone=alone
+            )
             cost = tokens - (known.tokens if known else 0)
             cost += 0 if lines.head in heads else lines.head_tokens
             reply = places.get((session_id, number + 1))
@@ -133,8 +145,8 @@ class ExcerptLines:
             if reply is not None:
                 reply.tokens -= saved
             if known is None:
-                known = ShownExcerpt(message, piece, numbers, tokens)
-                shown[message.message_id] = places[session_id, number] = known
+                known = ShownExcerpt(message, piece, numbers, tokens, lines.place)
+                shown[message_id] = places[session_id, number] = known
             known.numbers, known.tokens = numbers, tokens
         dropped = self._messages - len(shown)
         return self._laid_out(list(shown.values()), dropped, limited=len(shown) == limit)
@@ -148,16 +160,9 @@ class ExcerptLines:
     ) -> ChosenExcerpts:
         if not shown:
             return ChosenExcerpts(dropped=dropped, limited=limited)
-        sessions = self._found.sessions
         # A session may go on after another, and a client may say that a later message was said on
         # an earlier day: each day of a session has one heading.
-        shown.sort(
-            key=lambda each: (
-                each.message.said_at.date(),
-                sessions[each.message.session_id],
-                each.message.sequence_no,
-            )
-        )
+        shown.sort(key=attrgetter("place"))
         places = {(each.message.session_id, each.message.sequence_no) for each in shown}
         lines: list[str] = []
         tokens, last = self._frame, ""
@@ -168,19 +173,27 @@ class ExcerptLines:
                 lines.append(known.head)
                 tokens, last = tokens + known.head_tokens, known.head
             alone = (message.session_id, message.sequence_no - 1) not in places
-            line, each.tokens = self._line(message, each.numbers, alone=alone)
+            line, each.tokens = known.written.get((each.numbers, alone)) or self._line(
+                message, each.numbers, alone=alone
+            )
             lines.append(line)
             tokens += each.tokens
         section = Section(block_text(TAG, EXCERPTS, lines), tokens, [each.tokens for each in shown])
         return ChosenExcerpts(section, shown, dropped, limited)
 
     def _new_lines(self, message: FoundMessage) -> _Lines:
-        key = message.session_id, message.said_at.date()
+        day = message.said_at.date()
+        key = message.session_id, day
         head = self._heads.get(key)
         if head is None:
             line = self._new_head(message)
             head = self._heads[key] = line, self._counter.count(f"{line}\n")
-        lines = self._lines[message.message_id] = _Lines(*head)
+        name = "" if message.name is None else f" {escape_line(message.name)}"
+        lines = self._lines[message.message_id] = _Lines(
+            *head,
+            f"{message.sequence_no} {message.role}{name}",
+            (day, self._found.sessions[message.session_id], message.sequence_no),
+        )
         return lines
 
     def _new_head(self, message: FoundMessage) -> str:
@@ -198,26 +211,21 @@ class ExcerptLines:
         `alone`, without a line of that.
         """
         lines = self._lines[message.message_id]
-        key = numbers, alone and message.read_request is not None
-        known = lines.written.get(key)
+        known = lines.written.get((numbers, alone))
         if known is None:
-            if key[1] and not lines.begun:
-                lines.begun = _begin(message)
-            line = f"{lines.begun if key[1] else _who(message)}: {_shown(message, numbers)}"
-            known = lines.written[key] = line, self._counter.count(f"{line}\n")
+            begin = lines.who
+            if alone and message.read_request is not None:
+                begin = lines.begun = lines.begun or _begin(lines.who, message.read_request())
+            line = f"{begin}: {_shown(message, numbers)}"
+            known = line, self._counter.count(f"{line}\n")
+            lines.written[numbers, alone] = known
+            if message.read_request is None:
+                lines.written[numbers, not alone] = known
         return known
 
 
-def _begin(message: FoundMessage) -> str:
-    request = message.read_request() if message.read_request else ""
-    return (
-        f'{_who(message)}, replying to "{escape_line(_cut(request))}"' if request else _who(message)
-    )
-
-
-def _who(message: FoundMessage) -> str:
-    name = "" if message.name is None else f" {escape_line(message.name)}"
-    return f"{message.sequence_no} {message.role}{name}"
+def _begin(who: str, request: str) -> str:
+    return f'{who}, replying to "{escape_line(_cut(request))}"' if request else who
 
 
 def _shown(message: FoundMessage, numbers: Sequence[int]) -> str:
@@ -225,11 +233,11 @@ def _shown(message: FoundMessage, numbers: Sequence[int]) -> str:
 
     Every line but the first is indented, so that none can look like another message or a heading.
     """
-    lines = escape_lines(message.shown(numbers).strip())
-    if len(lines) == 1:
-        # What was stripped begins and ends with no space.
-        return lines[0]
-    lines = [line.rstrip() for line in lines]
+    text = message.shown(numbers).strip()
+    if text.isprintable():
+        # No end of a line in it.
+        return escaped(text)
+    lines = [line.rstrip() for line in escape_lines(text)]
     return f"\n{INDENT}".join([line for line in lines if line])
 
 
