@@ -133,7 +133,7 @@ def features_statement(plan: MessagePlan) -> tuple[str, list[object], list[Colum
 def hits_statement(plan: MessagePlan, message_ids: Sequence[str]) -> tuple[str, list[object]]:
     """Every column of `COLUMNS` and `said_at` of those of `message_ids` that may be found."""
     statement = SearchStatement()
-    chosen = f"messages.message_id = ANY ({statement.bind(list(message_ids), 'text[]')})"
+    chosen = f"messages.message_id = ANY ({statement.bind_ids(message_ids)})"
     where = " AND ".join([chosen, *_whose(plan, statement), _FINDABLE])
     columns = ", ".join(f"messages.{name}" for name in COLUMNS)
     return f"SELECT {columns}, {_SAID} AS said_at FROM messages WHERE {where}", statement.values
@@ -150,7 +150,7 @@ def pieces_statement(
     """
     statement = SearchStatement()
     columns = _piece_columns(plan, statement)
-    chosen = f"messages.message_id = ANY ({statement.bind(list(message_ids), 'text[]')})"
+    chosen = f"messages.message_id = ANY ({statement.bind_ids(message_ids)})"
     conditions = [*_whose(plan, statement), *_narrowed(plan, statement), _FINDABLE]
     if plan.remembered:
         # Of a way that was left by a return to a checkpoint.

@@ -5,7 +5,7 @@ Rows as such would cost a microsecond or two each in the driver and again in num
 PostgreSQL into records of a fixed layout, they are one string of bytes and are read all at once.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from app.language.ranking.query import ParsedQuery
+from app.platform.database.base import ids_array, joined_ids
 
 # How PostgreSQL writes each type, and how numpy reads it; times are microseconds since 2000.
 _WIRE: Final[Mapping[str, tuple[str, str]]] = {
@@ -104,6 +105,11 @@ class SearchStatement:
         """Add a value; gives the SQL that stands for it."""
         self.values.append(value)
         return f"CAST(${len(self.values) + 1} AS {sql_type})"
+
+    def bind_ids(self, ids: Iterable[str]) -> str:
+        """Add ids; gives the SQL of their array."""
+        self.values.append(joined_ids(ids))
+        return ids_array(f"${len(self.values) + 1}")
 
 
 def inner_product(

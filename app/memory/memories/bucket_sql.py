@@ -26,11 +26,7 @@ def in_bucket(*statuses: str) -> str:
 
 def some(memory_ids: Sequence[str] | str, statement: SearchStatement) -> str:
     """Those of `memory_ids`, whatever bucket they are in, each behind the primary key."""
-    ids = (
-        f"ARRAY({memory_ids})"
-        if isinstance(memory_ids, str)
-        else statement.bind(list(memory_ids), "text[]")
-    )
+    ids = f"ARRAY({memory_ids})" if isinstance(memory_ids, str) else statement.bind_ids(memory_ids)
     return (
         "SELECT memories.ctid, memories.* FROM memories WHERE memories.tenant_id = tenant.id "
         f"AND memories.memory_id = ANY ({ids})"

@@ -151,7 +151,7 @@ def _candidates(plan: SearchPlan, chosen: ChosenCandidates, statement: SearchSta
     if plan.corrections and plan.asked is not None:
         corrections = _corrections(plan, plan.asked, chosen, statement)
         kinds.append("SELECT memory_id FROM corrections")
-    ids = statement.bind(list(chosen.ids), "text[]")
+    ids = statement.bind_ids(chosen.ids)
     most = statement.bind(_most_uncoded(chosen.rows) + 1, "int8")
     return f"""
     WITH bucket AS MATERIALIZED (SELECT scope, scope_id FROM {bucket_table(plan, statement)}),

@@ -8,7 +8,7 @@ A vector of 256 numbers takes 0.02 ms of Python to write as text, and PostgreSQL
 
 import hmac
 import struct
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar, Final, Protocol, TypeVar
 
@@ -74,6 +74,20 @@ class TenantOwned:
 def new_id(prefix: str) -> str:
     """An id such as `mem_0197…`; later ones sort after earlier ones."""
     return f"{prefix}_{uuid7().hex}"
+
+
+def joined_ids(ids: Iterable[str]) -> str:
+    """Ids as one parameter of the driver's, which `ids_array` takes apart.
+
+    Of an array the driver asks each element whether it is an array itself, in Python: for a hundred
+    ids that takes longer than all else that it does for a statement. No id has the end of a line.
+    """
+    return "\n".join(ids)
+
+
+def ids_array(parameter: str) -> str:
+    """SQL for the array of `joined_ids`."""
+    return f"string_to_array(CAST({parameter} AS text), E'\\n')"
 
 
 def subject_hash(tenant_id: str, kind: str, subject_id: str) -> bytes:

@@ -11,6 +11,7 @@ from app.conversation.messages.window_sql import recount, tail_rows, waiting_cal
 from app.conversation.sessions.jobs import COMPACT
 from app.conversation.sessions.policy import CARRIED_SHARE
 from app.memory.profiles.repository import SHOWN
+from app.platform.database.base import ids_array
 from app.platform.jobs.models import LIVE
 from app.prompting.blocks.repository import IN_CONTEXT
 
@@ -108,6 +109,9 @@ request and `$6` that of the deployment, `$7` to how many times the budget resul
 of tools are read.
 """
 
+_SESSIONS: Final = ids_array("$2")
+_MEMORIES: Final = ids_array("$3")
+
 
 def _note_shown(passing: str) -> str:
     """What was shown before is written again after a while only: a conversation shows much the same
@@ -119,15 +123,15 @@ def _note_shown(passing: str) -> str:
     """
     return f"""
 WITH shown AS (
-    SELECT * FROM unnest(CAST($2 AS text[]), CAST($3 AS text[]), CAST($4 AS timestamptz[]))
+    SELECT * FROM unnest({_SESSIONS}, {_MEMORIES}, CAST({ids_array("$4")} AS timestamptz[]))
         AS shown(session_id, memory_id, at)
 ), held_sessions AS MATERIALIZED (
     SELECT sessions.session_id FROM sessions
-    WHERE sessions.tenant_id = $1 AND sessions.session_id = ANY (CAST($2 AS text[]))
+    WHERE sessions.tenant_id = $1 AND sessions.session_id = ANY ({_SESSIONS})
     ORDER BY sessions.session_id FOR KEY SHARE {passing}
 ), held_memories AS MATERIALIZED (
     SELECT memories.memory_id FROM memories
-    WHERE memories.tenant_id = $1 AND memories.memory_id = ANY (CAST($3 AS text[]))
+    WHERE memories.tenant_id = $1 AND memories.memory_id = ANY ({_MEMORIES})
         AND memories.status <> 'deleted'
     ORDER BY memories.memory_id FOR KEY SHARE {passing}
 ), noted AS (
@@ -152,7 +156,8 @@ WHERE NOT EXISTS (SELECT FROM held_sessions AS held WHERE held.session_id = show
 
 NOTE_SHOWN: Final = _note_shown("SKIP LOCKED")
 """Notes which memories a context shows in which session: `$2` the sessions, `$3` the memories, `$4`
-when, of the tenant `$1`. Answers the pairs that somebody changes just now: they are not noted.
+when, each as `joined_ids`, of the tenant `$1`. Answers the pairs that somebody changes just now:
+they are not noted.
 """
 
 NOTE_SHOWN_AT_LAST: Final = _note_shown("")

@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from pydantic_core import to_json
 
+from app.platform.database.base import joined_ids
 from app.platform.database.engine import Database, driver_of
 from app.platform.observability.metrics import INJECTIONS_DROPPED
 from app.prompting.context.context_sql import NOTE_CONTEXTS, NOTE_SHOWN, NOTE_SHOWN_AT_LAST
@@ -112,10 +113,11 @@ class Injections:
     async def _write_memories(
         self, tenant_id: str, batch: Mapping[_Pair, datetime], *, last: bool
     ) -> Sequence[_Pair]:
-        sessions = [session_id for session_id, _ in batch]
-        memories = [memory_id for _, memory_id in batch]
+        sessions = joined_ids([session_id for session_id, _ in batch])
+        memories = joined_ids([memory_id for _, memory_id in batch])
+        times = joined_ids([at.isoformat() for at in batch.values()])
         statement = NOTE_SHOWN_AT_LAST if last else NOTE_SHOWN
-        return await self._send(tenant_id, statement, sessions, memories, list(batch.values()))
+        return await self._send(tenant_id, statement, sessions, memories, times)
 
     async def _write_contexts(
         self, tenant_id: str, batch: Mapping[_Pair, ShownContext], *, last: bool
