@@ -7,6 +7,7 @@ statistics of the whole bucket (`docs/decisions/0024`).
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 from typing import Any, Final
 
 import numpy as np
@@ -73,7 +74,7 @@ class Candidates:
         cosines = records["ranked_similarity"].astype(np.float32)
         usual = [float(cosines[place]) for place, each in enumerate(ids) if each in chosen.middle]
         known = [value for value in usual if value == value]  # noqa: PLR0124 (not NaN)
-        cosine = float(np.median(known)) if known else None
+        cosine = median(known) if known else None
         return cls(ids, records, replace(chosen.statistics, usual_cosine=cosine))
 
 
