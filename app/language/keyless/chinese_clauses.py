@@ -16,7 +16,6 @@ from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import simplify
 
 _HAN: Final = "\u3400-\u9fff"
-_HAN_ONE: Final = lazy_pattern(f"[{_HAN}]")
 _SENTENCE: Final = lazy_pattern(
     rf"(?:[^。！？!?；;\n…~～.]|\.(?![\s{_HAN}]|\Z))+[。！？!?；;…~～.]*"
 )
@@ -274,7 +273,7 @@ def _before_question(part: _Part, *, asked: bool) -> _Part | None:
 def _opens_unit(part: _Part, unit: list[_Part], own: str, whom: str) -> bool:
     """Whether it tells something of its own, after a unit that is about whom."""
     length = part.start - unit[0].start
-    if (_GOES_ON.search(unit[-1].text) and length <= _LONG) or _REASON.match(part.text):
+    if _GOES_ON.search(unit[-1].text) or _REASON.match(part.text):
         return length > _LONGEST
     if own in {"subject_speaker", "subject_person_of_speaker", "subject_user"}:
         return length >= _FEW or _OWN_PREDICATE.match(unit[0].text) is not None
@@ -282,13 +281,11 @@ def _opens_unit(part: _Part, unit: list[_Part], own: str, whom: str) -> bool:
         if _INTRODUCES.search(unit[-1].text):
             return length > 2 * _LONG
         return _OWN_PREDICATE.match(part.text) is not None or length > _LONG
-    return length > (_LONGEST if own == "subject_pronoun" else 2 * _LONG)
+    return length > 2 * _LONG
 
 
 def _joined(unit: list[_Part]) -> Iterator[list[_Span]]:
-    if sum(len(part.text) for part in unit) < _SHORTEST or not any(
-        _HAN_ONE.search(part.text) for part in unit
-    ):
+    if sum(len(part.text) for part in unit) < _SHORTEST:
         return
     spans: list[_Span] = []
     for part in unit:

@@ -6,6 +6,7 @@ from datetime import datetime, timedelta
 from functools import cached_property
 from typing import Final, Self
 
+from app.language.keyless.attribute_frames import CHINESE_KIN
 from app.language.keyless.attributes import Attribute, attributes_of, gives
 from app.language.keyless.endings import Ending, endings_in
 from app.language.llm.extractor import Proposed
@@ -14,11 +15,9 @@ from app.language.text.distinctions import Wording, counts_moved, names_in
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import normalise, simplify
 
-_KIN: Final = (
-    "[老大小]?(?:爸|妈|爹|娘|爷|奶|哥|姐|弟|妹|叔|姑|舅|姨|嫂|婆|孙)|女儿|儿子|妻|丈夫|太太|对象"
-    "|[男女]友|[男女]?朋友|孩子|同[事学]|领导|室友|老[公板师]"
+_OTHERS: Final = lazy_pattern(
+    rf"(?<=\bmy )[a-z]+|(?<=\bour )[a-z]+|(?<=\buser's )[a-z]+|{CHINESE_KIN}|老[板师]"
 )
-_OTHERS: Final = lazy_pattern(rf"(?<=\bmy )[a-z]+|(?<=\bour )[a-z]+|(?<=\buser's )[a-z]+|{_KIN}")
 _WISHED: Final = lazy_pattern(
     r"\b(?:wants?|hopes?|plans?|would|might|(?<![0-9] )may(?! [0-9])|could|should|will|wish|"
     r"going to|considering|thinking|if|maybe|trying)\b|'ll\b"
@@ -154,20 +153,18 @@ class Comparand:
 
     def holds_at(self, attribute: str | None = None) -> datetime | None:
         """A moment at which it holds: what began does from then on, what is so when it is said."""
-        given = self.given.get(attribute or "")
-        return self.since if given and given.began and self.since else self.said
-
-    def is_news(self, attribute: str | None) -> bool:
-        """Tell whether it says that a value began shortly before it was said."""
-        given = self.given.get(attribute or "")
-        if given is None or not given.began or self.since is None or self.said is None:
-            return False
-        return self.said - self.since <= RECENT
+        return (self.tells_beginning(attribute) and self.since) or self.said
 
     def tells_beginning(self, attribute: str | None) -> bool:
         """Tell whether it says that a value began: no later than it was said, but not when."""
         given = self.given.get(attribute or "")
         return given is not None and given.began
+
+    def is_news(self, attribute: str | None) -> bool:
+        """Tell whether it says that a value began shortly before it was said."""
+        if not (self.tells_beginning(attribute) and self.since and self.said):
+            return False
+        return self.said - self.since <= RECENT
 
     def counts_all_of(self, other: Self) -> bool:
         """Tell whether it states every number, date and time of another; a unit may be left out."""

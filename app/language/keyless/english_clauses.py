@@ -21,9 +21,6 @@ LONGEST_CLAUSE: Final = 500
 LONGEST_INTRODUCTION: Final = 60
 """Of characters, as in "While volunteering on Monday, I met …"."""
 
-LONGEST_SUBJECT: Final = 60
-"""Of characters, as in "where my wife and I met"."""
-
 LONGEST_JOINT: Final = 24
 """Of characters that join two clauses: ", and since"."""
 
@@ -189,8 +186,6 @@ _PRONOUN: Final = lazy_pattern(
     r"|spring)\b)",
     re.IGNORECASE,
 )
-# Only what speaks of somebody explains a pronoun.
-_TELLING: Final = lazy_pattern(rf"\b(?i:{_FIRST})|(?<=[a-z,] )[A-Z][a-z]|^[A-Z]\w+ (?:is|has)\b")
 _JOINT_SUBJECT: Final = lazy_pattern(
     r"(?:(?:^|, |\b(?:where|when|that|which|after|before|because|since|until|while) )(?!i\b|we\b)"
     r"(?:(?:my|our|the|me and my) )?|(?:day|week|weekend|month|year|ago|back|night) (?:my|our) )"
@@ -236,8 +231,6 @@ class _Message:
         if _RULE.match(self.said, at, end):
             return "tells"
         if any(each.match(self.said, at, end) for each in (_QUESTION, _REQUEST)):
-            return "asks"
-        if _HYPOTHESIS.match(self.said, at):
             return "asks"
         return "tells" if _OWN.search(self.said, at, end) else "goes_on"
 
@@ -317,8 +310,7 @@ def english_clauses(text: str, before: str | None) -> list[Clause]:
                 clauses.append(clause)
             last = clause
         words = message.words(units[-1]) if units else ""
-        if not (units and _PRONOUN.match(words)):
-            told = words if _TELLING.search(words) else ""
+        told = told if _PRONOUN.match(words) else words
     return clauses
 
 
@@ -381,8 +373,7 @@ def _parted(message: _Message, start: int, end: int) -> list[_Piece]:
         for number, at in enumerate(places[:-1]):
             if _AUXILIARY.match(said, message.opening(at, places[number + 1])):
                 parts[number] = "asks"
-        if "asks" not in parts:
-            parts[-1] = "asks"
+        parts[-1] = parts[-1] if "asks" in parts else "asks"
     return [_Piece(*each) for each in zip(places, places[1:], parts, strict=False)]
 
 
@@ -392,8 +383,7 @@ def _places(message: _Message, start: int, end: int) -> list[int]:
     for match in _SPLIT.finditer(message.said, start, end):
         if message.said.startswith("and ", match.end()):
             head = message.said[message.opening(places[-1], match.start()) : match.start()]
-            near = f";{head[-LONGEST_SUBJECT:]}" if len(head) > LONGEST_SUBJECT else head
-            if _JOINT_SUBJECT.search(near):
+            if _JOINT_SUBJECT.search(head):
                 continue  # "Jonas and I"
         if match.end() > places[-1]:
             places.append(match.end())

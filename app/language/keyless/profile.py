@@ -33,7 +33,6 @@ RECENT: Final = timedelta(days=90)
 EARLIER: Final = timedelta(days=365)
 ON_MIND: Final = timedelta(days=60)
 
-_NAMES: Final = frozenset({"user.name", "user.nickname"})
 _WISHES: Final = frozenset({"preference", "constraint", "correction", "habit"})
 _STABLE: Final = frozenset({"origin", "birthday", "education", "nationality", "school"})
 _WORKING: Final = frozenset({"occupation", "employer", "team", "workplace"})
@@ -130,16 +129,15 @@ def _newest(read: Reader) -> Filler:
     return fill
 
 
-def _called(memory: ProfileMemory, reading: _Reading) -> str | None:
-    """What the user is called; that may be wished, too."""
-    given = reading.given[memory.memory_id]
-    return next((each.value for each in given if each.name in _NAMES), None)
+def _given(*names: str, wished: bool = False) -> Reader:
+    """The value of one of these attributes; only what is so, unless it may be wished."""
 
+    def read(memory: ProfileMemory, reading: _Reading) -> str | None:
+        plain = wished or gives(memory.memory_type, names[0])
+        given = reading.given[memory.memory_id] if plain else ()
+        return next((each.value for each in given if each.name in names), None)
 
-def _does(memory: ProfileMemory, reading: _Reading) -> str | None:
-    """What the user does for a living."""
-    given = reading.given[memory.memory_id] if gives(memory.memory_type, "user.occupation") else ()
-    return next((each.value for each in given if each.name == "user.occupation"), None)
+    return read
 
 
 def _wish(table: words.Choices) -> Reader:
@@ -252,8 +250,8 @@ def _text(known: Sequence[ProfileMemory]) -> str:
 
 
 _FILLERS: Final[dict[str, Filler]] = {
-    "attributes.username": _newest(_called),
-    "attributes.profession": _newest(_does),
+    "attributes.username": _newest(_given("user.name", "user.nickname", wished=True)),
+    "attributes.profession": _newest(_given("user.occupation")),
     "attributes.communication_style": _newest(_wish(words.STYLES)),
     "attributes.response_format": _newest(_wish(words.FORMATS)),
     "attributes.language_preference": _newest(_wish(words.LANGUAGES)),
