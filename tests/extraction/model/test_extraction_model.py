@@ -1368,15 +1368,17 @@ class TestWhatAModelCannotRead:
 
         assert sizes(chat) == [8, 4, 4]
 
-    @pytest.mark.parametrize("failure", [refusal(500), refusal(429), slowly(6, refusal(500))])
+    @pytest.mark.parametrize(
+        ("failure", "times"), [(refusal(500), 2), (refusal(429), 2), (slowly(6, refusal(500)), 1)]
+    )
     async def test_a_model_that_is_away_is_asked_for_the_same_again(
-        self, client, worker, chat, dsn, failure
+        self, client, worker, chat, dsn, failure, times
     ):
-        chat.script(failure, failure, extracts(everything))
+        chat.script(*[failure] * times, extracts(everything))
         await append(client, "talk", *(f"The user owns book number {n}." for n in range(8)))
         await until_all_is_read(client, dsn)
 
-        assert sizes(chat) == [8, 8, 8]
+        assert sizes(chat) == [8] * (times + 1)
 
     async def test_half_of_what_was_asked_is_asked_after_an_answer_that_was_cut_off(
         self, client, worker, chat, dsn
