@@ -16,7 +16,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
-from tests.support.days import wait_until_no_midnight_is_near
+from tests.support.days import LONGEST_TEST, LONGEST_UNIT_TEST, wait_until_no_midnight_is_near
 
 # Services that tests start are recorded apart from those of whoever runs the tests.
 _state = tempfile.TemporaryDirectory(prefix="kemem-state-")
@@ -65,9 +65,10 @@ def _log_as_before() -> Iterator[None]:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_runtest_setup() -> None:
+def pytest_runtest_setup(item: pytest.Item) -> None:
     """No midnight comes while a test runs: some name today, and quotas begin anew."""
-    wait_until_no_midnight_is_near()
+    is_unit = UNIT in item.path.parents
+    wait_until_no_midnight_is_near(LONGEST_UNIT_TEST if is_unit else LONGEST_TEST)
 
 
 @pytest.hookimpl(wrapper=True)
