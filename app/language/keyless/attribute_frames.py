@@ -127,7 +127,7 @@ birthday = {i} (?:was|were) born (?:on|in) (?P<v>[^,]*?[0-9].*?)(?P<tail> (?:in|
 residence = {i}{living}{adv}(?P<with> (?:alone|together|with [\w' ]+?))?
      (?:in|at) {v}{tail}
 residence began = (?:i|the user|user){have} (?:moved|relocated|emigrated|immigrated)
-    (?: back| over| here)*(?: from [\w ]+?)? to
+    (?: back| over| here)*(?P<with> from [\w ]+?)? to
      (?!\S*(?-i:[a-z][A-Z0-9]|\.\w))(?!\S+ [0-9])(?=(?:the )?(?-i:[A-ZÀ-Þ])){v}{tail}
 residence = {my} (?:home|home address|address|residence) is (?:in |at )?{v}{tail}
 occupation employer = {i}{working} as {as}{job} (?:at|for) {v2}{tail}

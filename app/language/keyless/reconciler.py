@@ -5,6 +5,7 @@ place of another only if it surely says more, the opposite, or another value of 
 was not said before it; what may contradict it and does not surely, stays beside it in conflict.
 """
 
+import re
 from collections.abc import Mapping, Sequence
 from enum import Enum, auto
 from typing import Final
@@ -21,7 +22,7 @@ from app.language.llm.reconciler import (
     ReconcileQuestion,
     Reconciliation,
 )
-from app.language.text.distinctions import Difference, describes, differs
+from app.language.text.distinctions import Difference, Wording, describes, differs
 from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import normalise, simplify
 
@@ -160,7 +161,8 @@ def _by_attribute(new: Comparand, old: Comparand, shared: Sequence[str]) -> Rela
     several |= set() if changed else places
     # What else is told of a home or a job may be that it is one on the side, for how long or what
     # for, that one came back, or who said so.
-    plain = not (_BESIDES.search(new.form) or any(new.given[name].rest for name in other))
+    left = set().union(*(normalise(old.given[name].value).split() for name in other))
+    plain = not (_BESIDES.search(new.form) or any(new.given[name].rest - left for name in other))
     # A street says nothing of the town.
     kinds = {_has_number(new.given[name]) is _has_number(old.given[name]) for name in other}
     sure = plain and several.isdisjoint(other) and kinds == {True}
@@ -241,8 +243,11 @@ def _by_words(new: Comparand, old: Comparand) -> Relation | None:
     if within is not None:
         return within
     if difference is None and not _describes(new, old):
-        # What has more words of its own than both share says something else besides.
-        same = len(new.words - old.words) <= len(new.words & old.words)
+        # What has more words of its own than both share says something else besides, and so does
+        # what has a part with more: 我爸爸是医生，我是独生子.
+        parts = map(Wording, _PART.split(new.content))
+        own = (frozenset(part.content) for part in parts)
+        same = all(len(words - old.words) <= len(words & old.words) for words in (new.words, *own))
         return Relation.REPEATS if same and old.nearness >= NEAR else None
     other = difference is not None and _is_other_value(new, old, difference)
     return Relation.MAY_CONTRADICT if other else None
@@ -334,6 +339,7 @@ _BESIDES: Final = lazy_pattern(
     r"\b(?:also|as well|too|besides|sometimes|part[- ]time|weekends?|winters?|summers?"
     r"|(?:mon|tues|wednes|thurs|fri|satur|sun)days)\b|[还也兼]|周末|[春夏秋冬][天季]"
 )
+_PART: Final = lazy_pattern(r"[，,；;]\s*(?=我|用户|(?:(?:the )?user|i|my)\b)", re.IGNORECASE)
 _CHANGED: Final = lazy_pattern(r"\b(?:now|these days|new|became)\b|现在|如今|改行|转行|换")
 _NAMED: Final = lazy_pattern(r"\b(?:named|called|name)\b|名")
 # A number that is part of a name counts nothing.

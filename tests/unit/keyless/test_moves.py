@@ -45,6 +45,7 @@ MOVED = [
     ("I moved to Hamburg.", "I live in Munich."),
     ("I moved to Hamburg last week.", "I live in Munich."),
     ("I moved to Berlin yesterday.", "I live in Hamburg now."),
+    ("I moved from Munich to Hamburg last week.", "I live in Munich."),
     ("I moved to Hamburg last month.", "I live in Munich."),
     ("I started at Globex last month.", "I work at Acme."),
     ("I got a new job at Globex last week.", "I work at Acme."),
@@ -58,6 +59,7 @@ MOVED = [
 ]
 
 NOT_FOR_GOOD = [
+    ("I moved from Outlook to Gmail last week.", "I live in Munich."),
     ("I moved to Hamburg two months ago, but I moved back last week.", "I live in Munich."),
     ("I moved to Hamburg two months ago and moved back last week.", "I live in Munich."),
     ("Last month I moved to Hamburg for a three-week internship.", "I live in Munich."),

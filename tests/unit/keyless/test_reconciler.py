@@ -333,6 +333,10 @@ def test_what_has_more_to_say_is_no_repetition():
     new = "Last week was wild - I volunteered at the homeless shelter and they gave me a medal!"
 
     assert decide(question(new, old)).event == "ADD"
+    # What both share is one of two statements in a sentence.
+    assert (
+        became("我爸爸是医生，我是独生子", "我妈妈是老师，我爸爸是医生", similarity=0.9) == "beside"
+    )
 
 
 def test_an_attribute_is_compared_however_far_apart_the_sentences_are():
