@@ -17,6 +17,7 @@ from functools import cache
 from importlib.util import find_spec
 from itertools import accumulate, chain, pairwise
 from pathlib import Path
+from string import digits
 from typing import TYPE_CHECKING, Final, Self
 
 import numpy as np
@@ -77,6 +78,9 @@ class WordLlamaEmbedder:
         self._tokenizer = tokenizer
         self._weights = weights
         self._known: dict[str, Sequence[int]] = {}
+        encodings = tokenizer.encode_batch_fast(list(digits), add_special_tokens=False)
+        # What a number begins with, and each digit behind it.
+        self._digits = {digit: each.ids for digit, each in zip(digits, encodings, strict=True)}
 
     @classmethod
     async def open(cls) -> Self:
@@ -118,7 +122,12 @@ class WordLlamaEmbedder:
         split = [_words(_meant(text)) for text in texts]
         known = self._known
         tokens = {word: known.get(word) for word in chain.from_iterable(split)}
-        new = [word for word, found in tokens.items() if found is None]
+        new = []
+        for word in [word for word, found in tokens.items() if found is None]:
+            if word.isascii() and word.isdecimal():
+                tokens[word] = self._number_tokens(word)
+            else:
+                new.append(word)
         if len(known) + len(new) > _WORDS:
             # Replaced and not emptied: another thread may be reading it.
             known = self._known = {}
@@ -130,6 +139,11 @@ class WordLlamaEmbedder:
             if len(word) <= _LONGEST_WORD:
                 known[word] = found
         return [list(chain.from_iterable(tokens[word] or () for word in words)) for words in split]
+
+    def _number_tokens(self, number: str) -> list[int]:
+        """A token for each digit: most numbers were never met before."""
+        pairs = [self._digits[digit] for digit in number]
+        return [pairs[0][0], *(token for _, token in pairs)]
 
     def _vectors(self, texts: Sequence[Sequence[int]]) -> Vectors:
         """The sum of each text's token vectors at unit length, which is that of their mean."""

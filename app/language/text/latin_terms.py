@@ -87,7 +87,8 @@ def guess_language(runs: Iterable[str]) -> str:
     takes two different ones, of more than three together, to make a text not English: one alone
     is a name ("Dan Brown") or an English word ("green door"). English wins a tie.
     """
-    first = [run for run in islice(runs, _GUESSED_RUNS) if len(run) <= LONGEST]
+    # No number says anything, and each would take a place among what is remembered.
+    first = [run for run in islice(runs, _GUESSED_RUNS) if len(run) <= LONGEST and run[0] > "9"]
     # The scores of all languages in one number, which mostly say that no other comes near.
     english, *others = _SCORES.unpack(sum(map(_weight, first)).to_bytes(_SCORES.size, "little"))
     if max(others) <= max(english, _STRONG):

@@ -233,10 +233,17 @@ async def test_text_has_the_vector_of_all_its_tokens(wordllama: WordLlamaEmbedde
     assert wordllama._tokens([text]) == wordllama._tokens([text, "tea"])[:1] == [whole]
 
 
+async def test_number_has_a_token_for_each_digit(wordllama: WordLlamaEmbedder):
+    numbers = [*map(str, range(2_000)), "007", "19991231", "1" * 30]
+    whole = wordllama._tokenizer.encode_batch_fast(numbers, add_special_tokens=False)
+
+    assert wordllama._tokens(numbers) == [encoding.ids for encoding in whole]
+
+
 def test_only_so_many_words_are_kept_and_no_long_ones():
     embedder = WordLlamaEmbedder.load()
     for start in range(0, 3 * _WORDS, 2_000):
-        embedder._tokens([" ".join(f"{number}" for number in range(start, start + 2_000))])
+        embedder._tokens([" ".join(f"x{number}" for number in range(start, start + 2_000))])
 
     assert 0 < len(embedder._known) <= _WORDS
     embedder._tokens(["x" * 1_000])
