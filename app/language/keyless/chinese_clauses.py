@@ -37,7 +37,7 @@ _FILLER: Final = lazy_pattern(
     r"|真的[吗啊呢]?|没事[的了]?|(?:谢谢|多谢|感谢|你好|您好|[早晚]上好|[早晚]安|好主意|太好了).*|.{0,3}[师家位生]好"
     r"|再见|拜拜|不是[哦的啊]?|没有[耶啊呢]?|可以[的啊]?|不好意思|抱歉|我?[很超也最]?级?喜欢[啊呀的]?"
     r"|没(?:问题|关系|什么|有了)|(?:很|真)?高兴(?:认识|见到)[你您].*|明白了?|知道了|说[到起].{0,12}|是这样的?|(?:我的)?(?:情况|问题|背景)(?:是|如下)?"
-    r"|还有|[oO][kK]|[hH](?:i|ello|ey)|[\W\d_]*)\W*"
+    r"|还有|(?:万一|如果|要是|怕)你(?:忘[了记]*|不知道|不记得)(?:的话)?|[oO][kK]|[hH](?:i|ello|ey)|[\W\d_]*)\W*"
 )
 # 学会了怎么 and 不知道为什么 ask nothing.
 _HOW: Final = r"(?<![学教懂道到])(?<![学教]了)(?<!教[你我他她])怎么(?!都|也)|(?<![道解])为什么"
@@ -242,7 +242,7 @@ def _told(parts: list[_Part], *, asks: bool) -> Iterator[_Part]:
             if start < part.end:
                 yield _Part(start, part.end, part.text[start - part.start :])
             continue
-        if _HYPOTHESIS.match(part.text):
+        if _HYPOTHESIS.match(part.text) and not _FILLER.fullmatch(part.text):
             return
         if _REQUEST.match(part.text):
             swallows = True

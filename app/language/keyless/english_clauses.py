@@ -55,7 +55,8 @@ _CONNECTIVE: Final = lazy_pattern(
     r"(?:(?:and|but|also|plus|then|well|anyways?|actually|basically|honestly|however"
     r"|so(?! (?:far|glad"
     r"|happy|proud|sorry|many|much|cute|excited|cool)\b)|by the way|btw|fyi|just so you know"
-    r"|(?:in case|if) (?:it|that) (?:helps|matters)|as (?:you know|i (?:said|mentioned))"
+    r"|(?:in case|if) (?:(?:it|that) (?:helps|matters)|you (?:forgot|(?:didn|don)'t know)(?=[,:]))"
+    r"|as (?:you know|i (?:said|mentioned))"
     r"|when(?= (?:i|we)'ve)|for the record|guess what|to be honest|in fact|first of all"
     r"|unfortunately|luckily"
     r"|(?:that|it)(?:'s| is) (?:wrong|not (?:right|true|correct)|incorrect)|wrong"
@@ -116,9 +117,8 @@ _REQUEST: Final = lazy_pattern(
     re.IGNORECASE,
 )
 _HYPOTHESIS: Final = lazy_pattern(
-    r"(?:(?:like|say|for example|e\.g\.?) )?(?:if(?! (?:it|that) (?:helps|matters))|unless|suppose"
-    r"|supposing|imagine|assuming|assume|let's say|say (?:i|my)"
-    r"|in case(?! (?:it|that) (?:helps|matters))|whether|what if|pretend)\b",
+    r"(?:(?:like|say|for example|e\.g\.?) )?(?:if|unless|suppose|supposing|imagine|assuming"
+    r"|assume|let's say|say (?:i|my)|in case|whether|what if|pretend)\b",
     re.IGNORECASE,
 )
 # What follows it is no longer supposed.

@@ -130,6 +130,22 @@ def test_what_is_taken_back_in_its_sentence_is_never_told_without(text):
 
 
 @pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("In case you forgot: I can't eat pork.", ["I can't eat pork."]),
+        ("If you didn't know, I'm allergic to nuts.", ["I'm allergic to nuts."]),
+        ("If you don't know what I mean, I'm a nurse.", []),
+        ("In case you forgot your umbrella, I have one.", []),
+        ("万一你忘了，我不能吃猪肉。", ["我不能吃猪肉"]),
+        ("如果你不知道的话，我是一名护士。", ["我是一名护士"]),
+        ("如果你不知道答案，我是一名护士。", []),
+    ],
+)
+def test_what_is_said_in_case_it_is_not_known_is_no_supposition(text, told):
+    assert [each.content for each in read(text)] == told
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "Can you recommend a dentist in Lyon, where I live since 2022?",
