@@ -231,6 +231,8 @@ class Embedders:
 
         """
         vectors: dict[str, Vectors] = {}
+        # What stands for a query in the ranking is often the query itself.
+        distinct = list(dict.fromkeys(texts))
         shares: list[DenseShare] = []
         failure: EmbeddingUnavailableError | None = None
         for name in principal.embedding_models or (self._catalogue.default.name,):
@@ -240,7 +242,9 @@ class Embedders:
                     counted = CountedEmbedder(
                         embedder, self._spending, principal.tenant_id, "embed_query"
                     )
-                    vectors[name] = await embed(counted, texts)
+                    found = await embed(counted, distinct)
+                    places = [distinct.index(text) for text in texts]
+                    vectors[name] = found if len(distinct) == len(texts) else found[places]
                     shares.append(counted.dense_share)
             except EmbeddingUnavailableError as error:
                 failure = error

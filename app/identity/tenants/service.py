@@ -5,7 +5,6 @@ import hmac
 import json
 import secrets
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -115,14 +114,14 @@ class Identification:
         if row["status"] == 0:
             raise TenantDisabledError
         self._uses.note(row["tenant_id"], row["key_id"], self._now())
+        agent_id, user_id = row["agent_id"], row["user_id"]
         access = Access(
             row["tenant_id"],
-            row["agent_id"],
-            row["user_id"],
-            own_prefix=own_prefix(row["user_id"], row["agent_id"]),
+            agent_id,
+            user_id,
+            self._default_user_id if agent_id is None and user_id is None else None,
+            own_prefix(user_id, agent_id),
         )
-        if not access.restricted:
-            access = replace(access, default_user_id=self._default_user_id)
         return Principal(
             access=access,
             key_id=row["key_id"],

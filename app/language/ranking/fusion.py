@@ -102,15 +102,21 @@ def fuse(
     asks = _asks(features)
     parts |= {
         "speaker": features.named * np.float32(boosts.speaker),
-        "date": _nearness(features.time, traits.dates) * np.float32(boosts.date),
-        "when": features.timed * np.float32(_time_weight(traits, boosts)),
         "question": asks * np.float32(-_penalty(traits, boosts)),
-        "graph": _links(features) * np.float32(boosts.graph),
     }
+    if traits.dates:
+        parts["date"] = _nearness(features.time, traits.dates) * np.float32(boosts.date)
+    if when := _time_weight(traits, boosts):
+        parts["when"] = features.timed * np.float32(when)
+    if features.linked is not None:
+        parts["graph"] = features.linked * np.float32(boosts.graph)
     total = _mixed(parts["lexical"], parts["dense"], share)
     for name in SIGNALS:
-        total += parts[name]
-    return Fused(relevance=_bounded(total), dense_share=share, **parts)
+        if name in parts:
+            total += parts[name]
+    none = np.zeros_like(total)
+    silent = {name: none for name in SIGNALS if name not in parts}
+    return Fused(relevance=_bounded(total), dense_share=share, **parts, **silent)
 
 
 def _in_sessions(
@@ -142,21 +148,16 @@ def _in_sessions(
 def _alone(
     features: Features, bucket: BucketStatistics, traits: QueryTraits, boosts: Boosts
 ) -> tuple[dict[str, Floats], float]:
-    """As `_in_sessions` where no row is of a session: nothing has neighbours."""
+    """As `_in_sessions` where no row is of a session: nothing has neighbours, and adds nothing."""
     weights = word_weights(bucket, traits)
     scores = word_scores(features, bucket, weights)
     words = _arm(scores, boosts.rrf)
     vectors = _DenseArm.of(features.cosine, slice(None), boosts, bucket.usual_cosine)
     share = vectors.share(traits, boosts, worded=bool(words.any()))
-    none = np.zeros_like(words)
     return {
         "covered": covered(scores, float(weights.sum())),
         "lexical": words,
         "dense": vectors.heard(words),
-        "near": none,
-        "adjacent": none,
-        "answer": none,
-        "session": none,
     }, share
 
 
@@ -277,16 +278,8 @@ def _asks(features: Features) -> Flags:
     return asks
 
 
-def _links(features: Features) -> Floats:
-    return (
-        np.zeros(len(features.lengths), np.float32) if features.linked is None else features.linked
-    )
-
-
 def _nearness(time: npt.NDArray[np.float64], dates: tuple[tuple[float, float], ...]) -> Floats:
     """Return 1 within a date of the query, fading over the length of it, but at least a week."""
-    if not dates:
-        return np.zeros(len(time), np.float32)
     nearest = np.zeros(len(time))
     for start, end in dates:
         gap = np.maximum(np.maximum(start - time, time - end), 0.0)

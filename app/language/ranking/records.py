@@ -89,9 +89,8 @@ def read_records(packed: bytes | None, columns: Sequence[Column]) -> Records:
 
 def seconds(times: npt.NDArray[np.int64]) -> npt.NDArray[np.float64]:
     """Times as seconds since 1970; not a number where there is none."""
-    known = times != NO_TIME
-    since = np.full(len(times), np.nan)
-    since[known] = times[known] / 1e6 + EPOCH_2000
+    since = times / 1e6 + EPOCH_2000
+    since[times == NO_TIME] = np.nan
     return since
 
 
