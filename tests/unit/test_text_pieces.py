@@ -7,6 +7,8 @@ from hypothesis import strategies as st
 from app.language.text.pieces import (
     MOST_ALONE,
     MOST_WORDS,
+    cut_at_sentence,
+    first_words,
     parts_within,
     piece_ends,
     piece_texts,
@@ -103,3 +105,16 @@ def test_parts_lose_nothing(text: str, longest: int) -> None:
     assert "".join(parts) == text
     assert all(len(part) <= longest for part in parts)
     assert all(parts) or parts == [""]
+
+
+WORDY = st.lists(
+    st.sampled_from(["a.b", "don't ", "e.g. ", "User: ", ". ", "! ", "…", "。", "1/2-3 ", "\n"])
+    | st.sampled_from(PARTS)
+    | st.text(max_size=9),
+    max_size=40,
+).map("".join)
+
+
+@given(WORDY, st.integers(0, 20))
+def test_first_words_are_what_a_cut_by_their_number_leaves(text: str, most: int) -> None:
+    assert first_words(text, most) == cut_at_sentence(text, lambda part: word_count(part) <= most)

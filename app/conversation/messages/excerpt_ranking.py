@@ -54,7 +54,7 @@ BESIDE: Final = 0.7
 for: an answer often goes on there."""
 AROUND: Final = 2
 
-LONGEST_SESSION: Final = 2**48
+LONGEST_SESSION: Final = 2**40
 """More messages than any session has."""
 
 
@@ -230,7 +230,7 @@ def rated_pieces(
     np.maximum.at(tops, owner, own)
     rows = np.array([message.place for message in messages])
     conversation = rated.asked.traits.conversation
-    beside = _beside(messages, tops)
+    beside = _beside(messages, rated.sessions[rows], tops)
     signals = {
         "piece": own,
         "message": np.float32(WHOLE) * rated.fused.relevance[rows][owner],
@@ -320,16 +320,12 @@ def _role(
     return by_user * np.float32(weight)
 
 
-def _beside(messages: Sequence[FoundMessage], tops: Floats) -> Floats:
+def _beside(
+    messages: Sequence[FoundMessage], sessions: npt.NDArray[np.int64], tops: Floats
+) -> Floats:
     """The best pieces of the messages two and one before, and one and two after, in that order."""
-    sessions: dict[str, int] = {}
-    places = np.array(
-        [
-            sessions.setdefault(message.session_id, len(sessions)) * LONGEST_SESSION
-            + message.sequence_no
-            for message in messages
-        ]
-    )
+    places = sessions * LONGEST_SESSION
+    places += np.array([message.sequence_no for message in messages])
     order = np.argsort(places)
     known = places[order]
     wanted = places[:, np.newaxis] + np.array([-2, -1, 1, 2])

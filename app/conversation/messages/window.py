@@ -63,8 +63,8 @@ def window_message(row: Mapping[str, Any]) -> WindowMessage:
         calls=tuple(call_ids(row["tool_calls"])) if row["tool_calls"] else (),
         answers=row["tool_call_id"],
         event_type=row["event_type"],
-        is_read=row.get("is_read", True),
-        is_bare=row.get("is_bare", False),
+        is_read="is_read" not in row or row["is_read"],
+        is_bare="is_bare" in row and row["is_bare"],
     )
 
 

@@ -146,12 +146,11 @@ class EstimatedTokens:
         if length > REMEMBERED_LENGTH:
             return self._estimated(text)
         key = hash(text), length
-        known = self._known.get(key)
-        if known is None:
-            known = self._estimated(text)
-            if len(self._known) >= REMEMBERED:
-                self._known.clear()
-            self._known[key] = known
+        if key in self._known:
+            return self._known[key]
+        if len(self._known) >= REMEMBERED:
+            self._known.clear()
+        known = self._known[key] = self._estimated(text)
         return known
 
     @staticmethod

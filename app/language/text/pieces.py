@@ -95,6 +95,27 @@ def cut_at_sentence(text: str, fits: Callable[[str], bool]) -> tuple[str, bool]:
     return ("" if kept is None else text[:kept].rstrip() + ELLIPSIS), True
 
 
+def first_words(text: str, most: int) -> tuple[str, bool]:
+    """As `cut_at_sentence`, what has at most so many words, each of which is looked at once."""
+    text = text.strip()
+    starts = [found.start() for found in _WORD.finditer(text)]
+    if not text.isascii():
+        characters = [found.start() for found in _CHARS.finditer(text)]
+        starts = sorted([*starts, *characters[::2]])
+    if len(starts) <= most:
+        return text, False
+    # Neither a sentence nor a place ends inside a word, so what ends here or before has no more.
+    limit = starts[most]
+    kept = [end for end in sentence_ends(text) if end <= limit and text[:end].strip()]
+    if kept:
+        return text[: kept[-1]].rstrip(), True
+    speaker = _SPEAKER.match(text)
+    named = speaker.end() if speaker else 0
+    places = [found.start() for found in _PLACE.finditer(text, 0, limit + 1)]
+    place = next((place for place in reversed(places) if named < place <= limit), 0)
+    return (text[:place].rstrip() + ELLIPSIS if place else ""), True
+
+
 def sentence_ends(text: str) -> list[int]:
     """Where its sentences and lines end, the space behind them included, in order."""
     return [

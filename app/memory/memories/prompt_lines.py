@@ -42,8 +42,9 @@ def statement(memory: Mapping[str, Any]) -> str:
     if memory["conflicts_with"]:
         age = "a newer" if memory["newer_conflicts"] else "an older"
         content = f"{content} (in conflict with {age} statement)"
-    period = _period(memory)
-    return f"{content} ({period})" if period else content
+    if memory["valid_from"] is None and memory["valid_to"] is None:
+        return content
+    return f"{content} ({_period(memory)})"
 
 
 def _period(memory: Mapping[str, Any]) -> str:

@@ -224,9 +224,8 @@ def remembered(
     """
     corrected, least = _corrected(found, budget, counter) if corrections else ([], 0)
     share = max(int(budget * CORRECTIONS_SHARE), least)
-    second = _piece(
-        "corrections", CORRECTIONS, corrected if corrections else None, _line, share, counter
-    )
+    rows = [memory.row for memory in corrected] if corrections else None
+    second = _piece("corrections", CORRECTIONS, rows, line, share, counter)
     share = min(int(budget * PROFILE_SHARE), budget - second.section.tokens)
     first = _piece("profile", PROFILE, profile, lambda entry: entry.text, share, counter)
     rendered_lines = (profile or [])[: first.section.lines]
@@ -244,7 +243,8 @@ def remembered(
     known = {memory.ranked.memory_id for _, memory, _ in shown}
     others = [memory for memory in found if memory.ranked.memory_id not in known]
     left = budget - reserved - first.section.tokens - second.section.tokens
-    third = _piece("memories", MEMORIES, others if memories else None, _line, left, counter)
+    rows = [memory.row for memory in others] if memories else None
+    third = _piece("memories", MEMORIES, rows, line, left, counter)
     shown += [
         ("memories", memory, tokens)
         for memory, tokens in zip(others, third.section.line_tokens, strict=False)
@@ -263,7 +263,7 @@ def _corrected(
     """The corrections, the best that fits the budget first, and the tokens of it alone."""
     corrected = [memory for memory in found if memory.row["memory_type"] == CORRECTION]
     for place, memory in enumerate(corrected):
-        alone = section(TAG, CORRECTIONS, [_line(memory)], budget, counter)
+        alone = section(TAG, CORRECTIONS, [line(memory.row)], budget, counter)
         if alone.lines:
             return [memory, *corrected[:place], *corrected[place + 1 :]], alone.tokens
     return corrected, 0
@@ -293,10 +293,6 @@ def passages_within(hits: Sequence[PassageHit], budget: int, counter: TokenCount
         budget,
         counter,
     )
-
-
-def _line(memory: Found) -> str:
-    return line(memory.row)
 
 
 def _piece(
@@ -359,17 +355,17 @@ def content_hash(prompt: str, messages: Sequence[Mapping[str, Any]]) -> str:
 
 def used_memory(part: PartName, found: Found, tokens: int, *, asked: bool) -> dict[str, Any]:
     """The fields of `schemas.UsedMemory`, without `explain`."""
-    similarity = found.ranked.similarity if asked else None
+    row, ranked = found.row, found.ranked
     return {
-        "memory_id": found.ranked.memory_id,
+        "memory_id": ranked.memory_id,
         "part": part,
-        "memory_type": found.row["memory_type"],
-        "scope": found.row["scope"],
-        "score": shown_score(found.ranked.score),
-        "similarity": similarity,
-        "validity": found.row.get(VALIDITY, "current"),
+        "memory_type": row["memory_type"],
+        "scope": row["scope"],
+        "score": shown_score(ranked.score),
+        "similarity": ranked.similarity if asked else None,
+        "validity": row.get(VALIDITY, "current"),
         "tokens": tokens,
-        "version": found.row["version"],
+        "version": row["version"],
     }
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from app.conversation.messages.excerpts import Excerpts, FoundMessage, FoundPiece
 from app.language.llm.tokens import TokenCounter
 from app.language.text.periods import written_day
-from app.language.text.pieces import ELLIPSIS, cut_at_sentence, word_count
+from app.language.text.pieces import ELLIPSIS, first_words, word_count
 from app.language.text.prompt_text import escape_line, escape_lines, escaped
 from app.prompting.context.assembly import NOTHING, TAG, Section, block_text
 
@@ -242,11 +242,12 @@ def _shown(message: FoundMessage, numbers: Sequence[int]) -> str:
 
 
 def _cut(request: str) -> str:
-    begin = request[:REQUEST_CHARACTERS]
-    if word_count(begin) > REQUEST_WORDS + 1:
-        # The last of these words may go on; where the text is cut is before it, whatever follows.
-        request = begin
-    text, cut = cut_at_sentence(request, lambda part: word_count(part) <= REQUEST_WORDS)
+    if len(request) > REQUEST_CHARACTERS:
+        begin = request[:REQUEST_CHARACTERS]
+        if word_count(begin) > REQUEST_WORDS + 1:
+            # The last of these words may go on; the text is cut before it, whatever follows.
+            request = begin
+    text, cut = first_words(request, REQUEST_WORDS)
     return f"{text} {ELLIPSIS}" if cut and not text.endswith(ELLIPSIS) else text
 
 

@@ -88,6 +88,8 @@ class PassageFilter(Schema):
 class ExcerptFilter(Schema):
     """Which pieces of earlier messages the context may show, and how many."""
 
+    model_config = ConfigDict(frozen=True)
+
     limit: Annotated[int, Field(ge=1, le=100)] = Field(
         default=100, description="Of at most so many messages."
     )
