@@ -160,7 +160,9 @@ class World:
 
 
 @pytest.mark.parametrize("lane", [None, "one"])
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize(
+    "seed", [*range(5), *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(5, 20))]
+)
 async def test_no_order_of_events_loses_a_signal(queue: Queue, seed: int, lane: str | None) -> None:
     world = World(queue, random.Random(seed), lane, await db_now(queue))
     acts = [
