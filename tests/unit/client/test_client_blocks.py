@@ -1,15 +1,14 @@
 """`memory.blocks`: the requests it makes, and what it does against the whole service."""
 
-import pytest
-
 import kemem
 from tests.support.either_client import ask
 from tests.support.flaky_server import hangs_up, says
+from tests.support.rows import for_each
 
 BLOCK = {"block_id": "blk/1", "label": "human", "value": "Ana.", "version": 4}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "method", "path", "body", "version"),
     [
         (lambda b: b.create("human", "Ana.", 60, user_id="ana", tags=["t"]), "POST", "/blocks",
@@ -40,6 +39,7 @@ BLOCK = {"block_id": "blk/1", "label": "human", "value": "Ana.", "version": 4}
     ],
 )  # fmt: skip
 async def test_call_sends_its_request(server, memory, call, method, path, body, version) -> None:
+    server.requests.clear()
     server.otherwise = says(BLOCK | {"items": [], "next_cursor": None})
 
     await ask(lambda: call(memory.blocks))

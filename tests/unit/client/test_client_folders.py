@@ -7,6 +7,7 @@ import pytest
 from kemem import JobFailedError, TimedOutError
 from tests.support.either_client import ask
 from tests.support.flaky_server import says
+from tests.support.rows import for_each
 
 FILE = {"file_id": "fil_1", "folder_id": "f", "file_name": "plan.txt", "job_id": "job_1"}
 UPLOADED = {"outcome": "created", "job_id": "job_1", "file": FILE | {"state": "pending"}}
@@ -16,7 +17,7 @@ ANSWER = UPLOADED | {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "method", "path", "body", "version"),
     [
         (lambda f: f.create("Plans", "agent", agent_id="a"), "POST", "/folders",
@@ -50,6 +51,7 @@ ANSWER = UPLOADED | {
     ],
 )  # fmt: skip
 async def test_call_sends_its_request(server, memory, call, method, path, body, version) -> None:
+    server.requests.clear()
     server.otherwise = says(ANSWER)
 
     await ask(lambda: call(memory.folders))

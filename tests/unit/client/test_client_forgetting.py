@@ -10,6 +10,7 @@ from app.governance.privacy.schemas import ErasureListQuery, ErasureRead
 from kemem.options import ErasureKind, Eviction, ForgettingStep
 from tests.support.either_client import ask
 from tests.support.flaky_server import says
+from tests.support.rows import for_each
 
 POLICY = {"enabled": True, "max_facts": 100, "eviction": "confidence", "message_retention_days": 0}
 POLICIES = {
@@ -33,7 +34,7 @@ RECEIPT = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "method", "path", "body"),
     [
         (lambda m: m.forgetting.policy(), "GET", "/forgetting", None),
@@ -50,6 +51,7 @@ RECEIPT = {
     ],
 )  # fmt: skip
 async def test_call_sends_its_request(server, memory, call, method, path, body) -> None:
+    server.requests.clear()
     server.otherwise = says(POLICIES | LOOK | {"items": [], "next_cursor": None})
 
     await ask(lambda: call(memory))

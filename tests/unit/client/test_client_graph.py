@@ -9,6 +9,7 @@ from app.memory.graph import schemas as graph
 from kemem import options
 from tests.support.either_client import ask
 from tests.support.flaky_server import says
+from tests.support.rows import for_each
 
 ANA = {"entity_id": "ent_1", "name": "Ana", "entity_type": "person"}
 
@@ -20,7 +21,7 @@ ANSWER = {
 MAY = datetime(2026, 5, 1, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "method", "path", "body", "version"),
     [
         (lambda g: g.entities("an", 5, type="person", scope="user"), "GET",
@@ -58,6 +59,7 @@ MAY = datetime(2026, 5, 1, tzinfo=UTC)
     ],
 )  # fmt: skip
 async def test_call_sends_its_request(server, memory, call, method, path, body, version) -> None:
+    server.requests.clear()
     server.otherwise = says(ANSWER)
 
     await ask(lambda: call(memory.graph))

@@ -4,6 +4,7 @@ import pytest
 
 from tests.support.either_client import ask
 from tests.support.flaky_server import says
+from tests.support.rows import for_each
 
 VALUE = {"value": "nurse", "origin": "derived", "memory_ids": ["mem_1"], "deriver": "rules/1"}
 PROFILE = {
@@ -13,7 +14,7 @@ PROFILE = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "method", "path", "body", "version"),
     [
         (lambda p: p.get("ana"), "GET", "/users/ana/profile", None, None),
@@ -32,6 +33,7 @@ PROFILE = {
     ],
 )  # fmt: skip
 async def test_call_sends_its_request(server, memory, call, method, path, body, version) -> None:
+    server.requests.clear()
     server.otherwise = says(
         PROFILE | {"items": [], "next_cursor": None, "job_id": "j", "status": "pending"}
     )

@@ -5,6 +5,7 @@ import pytest
 import kemem
 from tests.support.either_client import ask
 from tests.support.flaky_server import says
+from tests.support.rows import for_each
 
 ANSWER = {
     "project_id": "p/1", "project_name": "Apollo", "user_id": "ana", "role": "owner",
@@ -13,7 +14,7 @@ ANSWER = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "method", "path", "body"),
     [
         (lambda p: p.create("Apollo", project_id="p/1", owner_id="ana"), "POST", "/projects",
@@ -34,6 +35,7 @@ ANSWER = {
     ],
 )  # fmt: skip
 async def test_call_sends_its_request(server, memory, call, method, path, body) -> None:
+    server.requests.clear()
     server.otherwise = says(ANSWER)
 
     await ask(lambda: call(memory.projects))

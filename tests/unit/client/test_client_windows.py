@@ -19,6 +19,7 @@ from app.prompting.tools import schemas as tools
 from kemem import Memory, options
 from tests.support.either_client import ask
 from tests.support.flaky_server import hangs_up, says
+from tests.support.rows import for_each
 
 ANSWERS = [
     (kemem.Context, context.ContextAnswer),
@@ -112,7 +113,7 @@ SESSION = "/v1/sessions/s%2F1"
 PAGE = {"items": [], "next_cursor": None}
 
 
-@pytest.mark.parametrize(
+@for_each(
     ("call", "method", "path", "body"),
     [
         (lambda m: m.context("s/1", "tea?", 500, render="plain", context={"company": "Acme"}),
@@ -156,6 +157,7 @@ PAGE = {"items": [], "next_cursor": None}
     ],
 )  # fmt: skip
 async def test_call_about_a_session_sends_its_request(server, memory, call, method, path, body):
+    server.requests.clear()
     server.otherwise = says({"session_id": "s/1", **PAGE})
 
     with contextlib.suppress(kemem.UnexpectedAnswerError):
