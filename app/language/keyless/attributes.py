@@ -116,8 +116,7 @@ class _EnglishReading:
                 # "I live in Rome, but only until June".
                 self.given.pop()
             self._leave(said)
-        alone = not said or frames.GREETING.fullmatch(said)
-        self._self = bool(frames.SELF.match(said)) or (self._self and bool(alone))
+        self._self = bool(frames.SELF.match(said)) or (self._self and not said)
 
     def _framed(self, said: str, piece: str, *, greeted: bool) -> Iterator[Attribute]:
         read = said.title() if self._lower else said

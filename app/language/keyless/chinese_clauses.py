@@ -66,7 +66,6 @@ _STATES: Final = lazy_pattern(
     "(?![^是叫]*的[^是叫在住了过]{1,6}$).*(?:[是叫在住有了过不没会爱搬去]|[喜讨]|对.+过敏|岁$)"
 )
 """It says something, and does not only name it."""
-_UNFINISHED: Final = lazy_pattern("(?:是|的|在|有|去|想|知道)$")
 _REQUEST: Final = lazy_pattern(
     r"(?:那|就|再|先|所以|现在|今天|你)*+(?:请问|请(?![假客了过教吃])|帮(?:我|忙|一下|个忙)|麻烦|劳烦"
     "|能否|能不能|可不可以|可以(?:请你|给我|帮|告诉|教|推荐|讲|说说)|告诉我|教教?我|举个|有什么"
@@ -263,7 +262,7 @@ def _before_question(part: _Part, *, asked: bool) -> _Part | None:
     tail = _TAIL.search(part.text)
     if tail and (asked or tail["request"]):
         told = part.text[: tail.start()].rstrip(" 我还就都")
-        if len(told) < _TELLING or _UNFINISHED.search(told) or _OF_WORDS.match(part.text):
+        if len(told) < _TELLING or _OF_WORDS.match(part.text):
             return None
         return _Part(part.start, part.start + len(told), told)
     addressed = _ADDRESS.match(part.text) is not None and "我" not in part.text

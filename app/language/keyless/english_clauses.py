@@ -192,7 +192,6 @@ _JOINT_SUBJECT: Final = lazy_pattern(
     r"[\w'.-]+(?: [\w'.-]+){0,2}$",
     re.IGNORECASE,
 )
-_RELATIVE: Final = lazy_pattern(r"(?:(?:which|who)\b)(?! (?:can|could|should|do)\b)", re.IGNORECASE)
 _FRAGMENT: Final = lazy_pattern(
     r"(?:to|than|as|like|such as|when|while|where|which)\b[^,]*$|including\b", re.IGNORECASE
 )
@@ -329,20 +328,12 @@ def _units(message: _Message, start: int, end: int) -> list[list[_Piece]]:
         if piece.part == "asks":
             keeps = False
             units += [[told] for told in (message.inside(start, piece),) if told]
-        elif units and (_joins if keeps else _hangs_on)(message, units[-1], piece):
+        elif units and keeps and _joins(message, units[-1], piece):
             units[-1].append(piece)
         elif keeps or not (piece.part == "goes_on" or _ELABORATION.match(message.said, opening)):
             units.append([piece])
             keeps = True
     return units
-
-
-def _hangs_on(message: _Message, unit: Sequence[_Piece], piece: _Piece) -> bool:
-    """Whether a part says more of what was told inside a question: "my boss, who retires"."""
-    if unit[-1].end != piece.start or unit[0].part != "inside":
-        return False
-    relative = _RELATIVE.match(message.said, message.opening(piece.start, piece.end))
-    return (len(unit) == 1 and piece.part == "goes_on") or relative is not None
 
 
 def _joins(message: _Message, unit: Sequence[_Piece], piece: _Piece) -> bool:

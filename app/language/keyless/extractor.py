@@ -16,7 +16,7 @@ from app.language.keyless import kinds
 from app.language.keyless.attributes import attribute_of, attributes_of, gives
 from app.language.keyless.chinese_clauses import chinese_clauses
 from app.language.keyless.classifier import classifier
-from app.language.keyless.clauses import ASKED, LONGEST, LONGEST_LEAD, Clause
+from app.language.keyless.clauses import ASKED, LONGEST_LEAD, Clause
 from app.language.keyless.english_clauses import english_clauses
 from app.language.keyless.mistakes import experience, mistake
 from app.language.keyless.relations import relations_of
@@ -158,7 +158,7 @@ def read(
                 whole = replace(clause, lead=clause.lead or clause.aside)
                 explained_by = clause.lead or clauses[place - 1].text
                 sure = _more_likely(sure, JOINED[language])
-            if sure >= floors[language] and len(clause.text) <= LONGEST:
+            if sure >= floors[language]:
                 kept.append((whole, round(sure, 3), explained_by))
         for clause, sure in _told_once(kept):
             yield _proposed(clause, sure, text, turn, earlier)
