@@ -7,7 +7,7 @@ from. What comes out is calibrated: of clauses with 0.9 nine in ten are right.
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -21,6 +21,9 @@ from app.language.text.lazy_pattern import lazy_pattern
 
 BUCKETS: Final = 1 << 15
 """Of hashed n-grams; 64 KB of numbers a language."""
+
+PLAIN: Final = ""
+"""The name of what every clause counts more or less among people."""
 
 WEIGHTS: Final = Path(__file__).parent / "weights"
 
@@ -36,18 +39,24 @@ class Classifier:
         bias: of a clause without any cue.
         cues: by name; a cue without a weight counts nothing.
         grams: one for each bucket.
+        among_people: what a cue counts more or less where several people talk.
 
     """
 
     bias: float
     cues: Mapping[str, float]
     grams: npt.NDArray[np.float32]
+    among_people: Mapping[str, float] = field(default_factory=dict)
 
-    def probability(self, clause: Clause) -> float:
+    def probability(self, clause: Clause, *, among_people: bool = False) -> float:
         """From 0 to 1, of the clause without its lead."""
         margin = self.bias + sum(
             value * self.cues.get(name, 0.0) for name, value in clause.cues.items()
         )
+        if among_people:
+            more = self.among_people
+            margin += sum(value * more.get(name, 0.0) for name, value in clause.cues.items())
+            margin += more.get(PLAIN, 0.0)
         found = buckets(clause.text)
         if found:
             margin += float(self.grams[found].sum()) / math.sqrt(len(found))
@@ -92,6 +101,10 @@ def classifier(language: str) -> Classifier:
 def load(path: Path) -> Classifier:
     """What `save` of the training wrote."""
     with np.load(path, allow_pickle=False) as stored:
-        names = [str(each) for each in stored["cue_names"]]
-        cues = dict(zip(names, map(float, stored["cue_weights"]), strict=True))
-        return Classifier(float(stored["bias"]), cues, stored["grams"].astype(np.float32))
+        cues, among = (
+            dict(
+                zip(map(str, stored[f"{of}_names"]), stored[f"{of}_weights"].tolist(), strict=True)
+            )
+            for of in ("cue", "among")
+        )
+        return Classifier(float(stored["bias"]), cues, stored["grams"].astype(np.float32), among)

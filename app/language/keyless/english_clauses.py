@@ -304,6 +304,8 @@ def english_clauses(text: str, before: str | None) -> list[Clause]:
         for number, unit in enumerate(units):
             clause = _clause(message, unit, "" if number else told, before or "")
             if clause:
+                if not clauses and "answers" in clause.cues:
+                    clause = replace(clause, cues={**clause.cues, "answers_first": 1.0})
                 if last and unit[0].part != "inside":
                     clause = replace(clause, aside=message.aside(last, clause.start))
                 clauses.append(clause)

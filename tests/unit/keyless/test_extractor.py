@@ -119,7 +119,7 @@ def test_times_are_not_cut_and_nothing_is_lost():
     "text",
     [
         "I told my boss I am sick, but I am not.",
-        "I told my boss that I am sick but I'm not really.",
+        "I told my wife that I am vegan but I'm not really.",
         "I told everyone I have a girlfriend, though that isn't true.",
         "我跟老板说我病了，其实没有",
         "我告诉大家我三十岁，但其实不是",
@@ -274,7 +274,7 @@ def handed_over(*said: str) -> list[str]:
     return [each.content for each in propose(request)]
 
 
-@pytest.mark.parametrize("text", ["I have asthma.", "I wear glasses.", "我戴眼镜。"])
+@pytest.mark.parametrize("text", ["I have asthma.", "I wear glasses.", "我有耳鸣。"])
 def test_one_plain_statement_that_is_handed_over_is_more_likely_meant_to_be_kept(text: str):
     assert read(text) == []
     assert handed_over(text) == [text.rstrip("。")]
