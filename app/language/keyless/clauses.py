@@ -82,7 +82,7 @@ _TEXTS: Final = (
 # What follows was written elsewhere, as far as the next paragraph that asks for something.
 _ANNOUNCED: Final = lazy_pattern(
     rf"(?:\b(?:here(?:['’]s| is| are)|this is|below is|following)\b[^.?!:\n]{{0,50}}"
-    rf"\b(?:{_TEXTS}|his|her|their|(?:my|the) \w+['’]s)\b"
+    rf"\b(?:{_TEXTS}|(?:his|her|their|(?:my|the) \w+['’]s) (?:bio|profile|statement|story|note))\b"
     r"|(?:^|[.?!\n] ?|\b(?:please|you) )"
     r"(?:translate|proofread|rewrite|rephrase|paraphrase|summari[sz]e|correct|polish|edit"
     rf"|shorten|fix|improve|review|check)\b[^.?!:\n]{{0,60}}"
@@ -93,15 +93,18 @@ _ANNOUNCED: Final = lazy_pattern(
     r"|请|能|帮|你|我|谢)|\Z)",
     re.IGNORECASE | re.DOTALL,
 )
-# What somebody else said or wrote, what was made up, and an example that a message opens with.
+# What somebody else said of "I", what was made up, and an example that a question is about.
 _OF_OTHERS: Final = lazy_pattern(
-    r"(?:^|(?<=[.?!] ))(?:(?!\b(?:i|we)\b)[^.?!:,\n]){1,40} "
-    r"(?:told (?:me|us)|said|says|wrote|writes|texted)(?: to (?:me|us))?: .*"
+    r"(?:^|(?<=[.?!] ))(?!(?:like|as|truth)\b)(?:(?!\b(?:i|we)\b)[^.?!:,\n]){1,40} "
+    r"(?:told (?:me|us)|said|says|wrote|writes|texted)(?: to (?:me|us))?: "
+    r"(?=[^.?!\n]*\b(?:i|my|me|we|our)\b).*"
     rf"|(?:^|(?<=[。？！]))(?:我们?[的家]?(?={PERSON})|(?!我)[^。？！：\n]){{1,20}}"
-    r"(?:[说写]道?|告诉我们?|问我?|回[复答]我?)：.*"
-    r"|(?:^|(?<=[。？！]))(?:[请再你]|[帮给]我)*写[^。？！：\n]{1,20}：.*|\A\s*角色扮演[：，].*"
+    r"(?:(?<![来话句实白真短先再])[说写]道?|告诉我们?|(?<!么)问我?|回[复答]我?)：(?=[^。？！\n]*我).*"
+    r"|(?:^|(?<=[。？！]))(?:[请再你]|[帮给]我)*写"
+    r"(?!下|[^。？！：\n]{0,18}(?:介绍|简历|提醒|备忘|笔记))[^。？！：\n]{1,20}：.*"
+    r"|\A\s*角色扮演(?:：|，(?:你|我是)).*"
     r"|\A\s*(?:(?:for (?:example|instance)|e\.g\.),? (?=(?:i|we|my|our)\b)"
-    r"|(?:比如说?|例如)[，：]?(?=我)).*",
+    r"|(?:比如说?|例如)[，：]?(?=我))(?=[^\n]*(?:[?？]|怎么办)).*",
     re.IGNORECASE | re.MULTILINE,
 )
 _QUOTATION: Final = lazy_pattern(r'"([^"\n]{2,2000})"|“([^“”\n]{2,2000})”|「([^「」\n]{2,2000})」')

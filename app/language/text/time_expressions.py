@@ -9,12 +9,14 @@ and needs 7 to 12 ms; `dateparser` read 21 % and saw 38; `jionlp` read 59 % of t
 and takes 165 MB. `holidays` is taken: it knows the feasts.
 """
 
+import re
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final, Literal, NamedTuple
 
 from app.language.text import chinese_times as chinese
 from app.language.text import english_times as english
+from app.language.text.lazy_pattern import lazy_pattern
 from app.language.text.normal_forms import simplify
 from app.language.text.periods import Period, moved
 
@@ -25,6 +27,12 @@ _MAX_LENGTH: Final = 2_000
 _MAX_EXPRESSIONS: Final = 8
 # Two ends and a weekday may make one expression.
 _MAX_FOUND: Final = 3 * _MAX_EXPRESSIONS
+_OTHER_CLAUSE: Final = lazy_pattern(
+    r"[,，;；。]|\b(?:and|but|because|since|as my|ends?)\b|[要会将]", re.IGNORECASE
+)
+_PLANNED: Final = lazy_pattern(
+    r"[^,，.。;；]{0,6}[要会将]|,? (?:i|we|my) (?:will|am|have|ends)\b", re.IGNORECASE
+)
 
 
 class NamedDate(NamedTuple):
@@ -81,7 +89,7 @@ def validity(
 
     Days of the speaker's calendar as midnights of UTC, which every reader of memories shows. A
     date whose year or week is not said ("on 3 May", "on Friday") is none, but behind "since" and
-    where the text says that something `began`: there it is the last one. What lies ahead is no
+    in the clause that says that something `began`: there it is the last one. What lies ahead is no
     beginning, for a plan holds from when it is made; and what lies behind is no end, for it
     stays true of the past.
     """
@@ -90,7 +98,7 @@ def validity(
     folded = _folded(text)
     for each in _found(folded, said_at.date()):
         period, bound = each.period, each.bound
-        if period.unsaid and not (began or _lasts(folded, each)):
+        if period.unsaid and not ((began and _of_beginning(folded, each)) or _lasts(folded, each)):
             continue
         if bound not in {"until", "through"} and begin is None and period.first <= said_at.date():
             begin = min(_midnight(period.first), said_at)
@@ -269,6 +277,11 @@ def _lasts(text: str, each: NamedDate) -> bool:
     """Whether the text says "since" of it."""
     before, after = text[max(each.start - 12, 0) : each.start], text[each.end : each.end + 4]
     return bool(english.EXTENDED.search(before) or chinese.EXTENDED.match(after))
+
+
+def _of_beginning(text: str, each: NamedDate) -> bool:
+    """Whether the date is in the first clause, and not of a plan: 我搬到汉堡了，五月要结婚."""
+    return not (_OTHER_CLAUSE.search(text, 0, each.start) or _PLANNED.match(text, each.end))
 
 
 # Characters and digits of full width, and traditional characters that `simplify` leaves.

@@ -123,6 +123,7 @@ def test_times_are_not_cut_and_nothing_is_lost():
         "I told everyone I have a girlfriend, though that isn't true.",
         "我跟老板说我病了，其实没有",
         "我告诉大家我三十岁，但其实不是",
+        "我会说法语，但是不是很流利",
     ],
 )
 def test_what_is_taken_back_in_its_sentence_is_never_told_without(text):

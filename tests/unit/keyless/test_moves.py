@@ -126,7 +126,14 @@ SINCE = [
     ("我五月一号入职了博世。", datetime(2026, 5, 1, tzinfo=UTC)),
     ("I live in Hamburg since May.", datetime(2026, 5, 1, tzinfo=UTC)),
     ("I moved to Hamburg a week ago today.", datetime(2026, 11, 20, tzinfo=UTC)),
+    ("In March, I moved to Hamburg.", datetime(2026, 3, 1, tzinfo=UTC)),
     ("I live in Hamburg in winter.", None),
+    ("我搬到汉堡了，五月要结婚。", None),
+    ("我跳槽到字节了，周五有考试。", None),
+    ("我搬到汉堡了，五月一号要去日本旅行。", None),
+    ("I moved to Berlin, since my contract ends in March.", None),
+    ("I got a new job at Google and in December I will marry.", None),
+    ("I started working at Google, and my contract ends in March.", None),
     ("My exam is on Friday.", None),
 ]
 
