@@ -171,6 +171,31 @@ async def test_the_last_flush_waits_for_who_changes_a_memory(
     assert [row["memory_id"] for row in await execute(dsn, shown, acme.tenant_id)] == [tea]
 
 
+async def test_an_append_that_notes_its_use_during_the_last_flush_is_no_deadlock(
+    talk: AsyncClient, runtime: Runtime, acme: Caller, dsn: str
+) -> None:
+    tea, dog = [(await save(talk, text, on_duplicate="allow"))["memory_id"] for text in (TEA, DOG)]
+    noted = Injections(runtime.database)
+    noted.note(acme.tenant_id, "s", [tea], datetime(2026, 1, 1, tzinfo=UTC))
+    await noted.flush()
+    noted.note(acme.tenant_id, "s", [tea, dog], datetime(2026, 1, 2, tzinfo=UTC))
+    appending = await asyncpg.connect(dsn)
+    await appending.execute("SET ROLE kemem_owner")
+
+    async with appending.transaction():
+        owned = f"WHERE tenant_id = '{acme.tenant_id}' AND session_id = 's' FOR UPDATE"
+        await appending.execute(f"SELECT FROM sessions {owned}")
+        last = asyncio.create_task(noted.flush(everything=True))
+        await until_somebody_waits(dsn, appending.get_server_pid())
+        await appending.execute(f"SELECT FROM context_injections {owned}")
+    await last
+
+    await appending.close()
+    shown = "SELECT memory_id FROM context_injections WHERE tenant_id = $1 AND session_id = 's'"
+    rows = await execute(dsn, shown, acme.tenant_id)
+    assert {row["memory_id"] for row in rows} == {tea, dog}
+
+
 async def test_what_could_not_be_written_keeps_its_first_time(
     talk: AsyncClient, runtime: Runtime, acme: Caller
 ) -> None:

@@ -88,6 +88,7 @@ class TestBroken:
         [
             ({"tenant_id": "other"}, "tenant_id"),
             ({"nothing_of_the_kind": 1}, "nothing_of_the_kind"),
+            ({"memory_id": "mem_1\nx"}, "memory_id"),
             ({"content": 7}, "content"),
             ({"content": None}, "content"),
             ({"content": "a\x00b"}, "content"),

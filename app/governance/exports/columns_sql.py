@@ -78,6 +78,8 @@ def _text(column: Column[Any], value: Any) -> str | None:
         return f"must have at most {length} characters"
     if "\x00" in value:
         return "must not contain NUL characters"
+    if "\n" in value and column.name.endswith("_id") and column.primary_key:
+        return "must not contain the end of a line"
     if column.name in OWN_IDS and not is_own_id(value):
         return f"must be an id in NFC: {WANTED}"
     return None

@@ -158,7 +158,7 @@ def _by_attribute(new: Comparand, old: Comparand, shared: Sequence[str]) -> Rela
     several = _SEVERAL if changed else _SEVERAL | _CHANGEABLE
     # Of Munich, Germany and Schwabing nothing tells which lies in which, but who moved left.
     places = {name for name in other if name == "user.residence" and not new.given[name].began}
-    several |= set() if changed else places
+    several |= set() if changed or _CORRECTS.search(around) else places
     # What else is told of a home or a job may be that it is one on the side, for how long or what
     # for, that one came back, or who said so.
     left = set().union(*(normalise(old.given[name].value).split() for name in other))
@@ -341,6 +341,7 @@ _BESIDES: Final = lazy_pattern(
 )
 _PART: Final = lazy_pattern(r"[，,；;]\s*(?=我|用户|(?:(?:the )?user|i|my)\b)", re.IGNORECASE)
 _CHANGED: Final = lazy_pattern(r"\b(?:now|these days|new|became)\b|现在|如今|改行|转行|换")
+_CORRECTS: Final = lazy_pattern(r"\b(?:actually|correction)\b|其实|更正|纠正")
 _NAMED: Final = lazy_pattern(r"\b(?:named|called|name)\b|名")
 # A number that is part of a name counts nothing.
 _LABEL: Final = lazy_pattern(r"[a-z]{2,}[0-9]")

@@ -146,8 +146,10 @@ class EstimatedTokens:
         if length > REMEMBERED_LENGTH:
             return self._estimated(text)
         key = hash(text), length
-        if key in self._known:
-            return self._known[key]
+        # One look: another thread may empty it between two.
+        known = self._known.get(key)
+        if known is not None:
+            return known
         if len(self._known) >= REMEMBERED:
             self._known.clear()
         known = self._known[key] = self._estimated(text)

@@ -80,7 +80,8 @@ def joined_ids(ids: Iterable[str]) -> str:
     """Ids as one parameter of the driver's, which `ids_array` takes apart.
 
     Of an array the driver asks each element whether it is an array itself, in Python: for a hundred
-    ids that takes longer than all else that it does for a statement. No id has the end of a line.
+    ids that takes longer than all else that it does for a statement. No id has the end of a line,
+    also not of an import.
     """
     return "\n".join(ids)
 

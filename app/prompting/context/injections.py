@@ -9,6 +9,7 @@ lost; then an echo of such a memory may be extracted again.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
+from math import inf
 from time import monotonic
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -106,8 +107,11 @@ class Injections:
             everything: write all of it, however long it takes; for the end of the process.
 
         """
-        until = None if everything else monotonic() + FLUSH_SECONDS
+        until = inf if everything else monotonic() + FLUSH_SECONDS
         await self._memories.flush(until)
+        if everything:
+            # Few are left, of which each may be waited for.
+            await self._memories.flush(until, last=True)
         await self._contexts.flush(until)
 
     async def _write_memories(
@@ -170,10 +174,10 @@ class _Waiting(Generic[Noted]):
         else:
             noted[pair] = self._merge(noted[pair], what)
 
-    async def flush(self, until: float | None) -> None:
+    async def flush(self, until: float, *, last: bool = False) -> None:
         passed_over: list[tuple[str, dict[_Pair, Noted]]] = []
         try:
-            while self._noted and (until is None or monotonic() < until):
+            while self._noted and monotonic() < until:
                 tenant_id, noted = next(iter(self._noted.items()))
                 # Removed before it is written: what is noted meanwhile is written the next time.
                 batch = {pair: noted.pop(pair) for pair in list(noted)[:ROWS_PER_FLUSH]}
@@ -184,7 +188,7 @@ class _Waiting(Generic[Noted]):
                 if not batch:
                     continue
                 try:
-                    left = await self._write(tenant_id, batch, last=until is None)
+                    left = await self._write(tenant_id, batch, last=last)
                 except BaseException:
                     passed_over.append((tenant_id, batch))
                     raise

@@ -36,6 +36,8 @@ def became(new, old, **more):
 REPLACED = [
     ("I live in Munich now", "I live in Berlin"),
     ("The user now lives in Munich.", "Lives in Berlin"),
+    ("Actually I live in Hamburg", "I live in Munich"),
+    ("其实我住在杭州", "我住在上海"),
     ("I moved to Munich.", "The user lives in Berlin."),
     ("I live in Munich-Schwabing.", "I live in Munich."),
     ("I'm 35", "I'm 34"),
