@@ -185,8 +185,7 @@ def _config(app: ASGIApp, settings: Settings) -> uvicorn.Config:
     return uvicorn.Config(
         app,
         loop="uvloop",
-        # A factory is as good to uvicorn as a class.
-        http=Connections(limits),  # type: ignore[arg-type]
+        http=Connections(limits),  # type: ignore[arg-type] # uvicorn calls it as it does a class
         ws="none",
         # Logging is set up already, and the middleware writes one line per request.
         log_config=None,
